@@ -113,7 +113,7 @@ type locomoCommand struct {
 	outputFlags
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (locomoCommand) Help() string {
 	return `Examples:
 
@@ -134,7 +134,7 @@ type gateCommand struct {
 	outputFlags
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (gateCommand) Help() string {
 	return `The questions of a Memora file PERSONA.jsonl are read from PERSONA.questions.json in the same folder, if that file exists.
 

@@ -23,7 +23,7 @@ type keyCreate struct {
 	File string `arg:"" complete:"file" help:"The file to create."`
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (keyCreate) Help() string {
 	return `Keep a copy of the key away from the database and its backups. Without the key they cannot be read.
 
@@ -49,7 +49,7 @@ type keyEncrypt struct {
 	JSON bool `group:"output" help:"Print JSON."`
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (keyEncrypt) Help() string {
 	return `Stop the sidecar first. The database is rewritten, which needs twice its disk space; the old file is overwritten after the new
 one was verified. Earlier backups, snapshots of the file system and copies inside an SSD stay unencrypted. With a configured
@@ -80,7 +80,7 @@ type keyDecrypt struct {
 	JSON bool `group:"output" help:"Print JSON."`
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (keyDecrypt) Help() string {
 	return `Stop the sidecar first, and remove the key from the configuration afterwards. The database is rewritten, which needs twice its
 disk space.
@@ -110,7 +110,7 @@ type keyRotate struct {
 	JSON bool   `group:"output" help:"Print JSON."`
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (keyRotate) Help() string {
 	return `Stop the sidecar first; the configured key is the old one. Your key protects an internal data key that encrypts the database.
 Without --data only the data key is encrypted again, which is immediate. With --data the data key is replaced and the database

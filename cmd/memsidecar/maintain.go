@@ -20,8 +20,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 )
 
-// Commands that look after a data folder itself: they work on the files, so that they need no sidecar, and the one who may
-// read the folder may run them.
+// The commands of this file maintain a data folder. They work on its files: they need permission to read the folder, but no running
+// sidecar.
 
 type backupCommand struct {
 	File    string `arg:"" complete:"file" help:"The file to create."`
@@ -29,7 +29,7 @@ type backupCommand struct {
 	JSON    bool   `group:"output" help:"Print JSON."`
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (backupCommand) Help() string {
 	return `The file is a snapshot of the database without deleted data. It gets its name after it was verified and synced to disk.
 A backup still holds users who are forgotten later. Exported files of digests and notebooks are not included; they are
@@ -70,7 +70,7 @@ type restoreCommand struct {
 	JSON    bool   `group:"output" help:"Print JSON."`
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (restoreCommand) Help() string {
 	return `Stop the sidecar first. Changes made after the backup are lost. Users who were forgotten after the backup return: forget them
 again.
@@ -81,7 +81,7 @@ Examples:
     memsidecar restore --replace /backups/memsidecar.db`
 }
 
-// Run restores.
+// Run restores the backup.
 func (r restoreCommand) Run(ctx context.Context, m *Main, c *commands) error {
 	dir, key, err := m.keyed(c)
 	if err != nil {
@@ -103,7 +103,7 @@ type checkCommand struct {
 	JSON bool   `group:"output" help:"Print JSON."`
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (checkCommand) Help() string {
 	return `It reads everything and changes nothing; the sidecar may run. The exit code is 0 only if nothing is wrong.
 
@@ -128,7 +128,7 @@ type findingJSON struct {
 	Remedy   string   `json:"remedy,omitempty"`
 }
 
-// Run checks.
+// Run checks the database and prints what it found.
 func (k checkCommand) Run(ctx context.Context, m *Main, c *commands) error {
 	dir, key, err := m.keyed(c)
 	if err != nil {
@@ -150,7 +150,7 @@ func (k checkCommand) Run(ctx context.Context, m *Main, c *commands) error {
 			fmt.Fprintf(&text, "%-14s ok      %s\n", f.Check, f.About)
 		} else {
 			one.Remedy = f.Remedy
-			fmt.Fprintf(&text, "%-14s BROKEN  %d in all:\n", f.Check, f.Problems)
+			fmt.Fprintf(&text, "%-14s BROKEN  problems: %d\n", f.Check, f.Problems)
 			for _, example := range f.Examples {
 				fmt.Fprintf(&text, "    %s\n", example)
 			}
@@ -175,7 +175,7 @@ type reindexCommand struct {
 	JSON        bool `group:"output" help:"Print JSON."`
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (reindexCommand) Help() string {
 	return `Stop the sidecar first. Messages and memories do not change: the database's indexes and the keyword index are rebuilt, and vectors
 are dropped. The next sidecar computes the vectors in the background; until then recall uses keywords, and memsidecar status
@@ -220,7 +220,7 @@ func (r reindexCommand) Run(ctx context.Context, m *Main, c *commands) error {
 	return m.tell(r.JSON, done, "the keyword index has %d messages; the newest of each user need no index%s\n", done.Postings, vectors)
 }
 
-// tell writes the answer: as JSON, or as text.
+// tell prints the result as JSON or as text.
 func (m *Main) tell(asJSON bool, answer any, format string, args ...any) error {
 	if asJSON {
 		return json.NewEncoder(m.Stdout).Encode(answer)
@@ -229,7 +229,7 @@ func (m *Main) tell(asJSON bool, answer any, format string, args ...any) error {
 	return err
 }
 
-// workBar shows how far something long is, on a terminal.
+// workBar is a progress bar, which is shown only on a terminal.
 type workBar struct{ *progressbar.ProgressBar }
 
 func (m *Main) bar(what string) workBar { return workBar{cli.Progress(m.Stderr, -1, what)} }
@@ -237,12 +237,12 @@ func (m *Main) bar(what string) workBar { return workBar{cli.Progress(m.Stderr, 
 func (b workBar) show(what string, done, total int64) {
 	b.Describe(what)
 	b.ChangeMax64(max(1, total))
-	_ = b.Set64(done) // nobody is told when a terminal is gone
+	_ = b.Set64(done) // an error of the terminal does not matter
 }
 
 func (b workBar) end() { _ = b.Finish() }
 
-// maintenance gives an error its exit code and says what to do.
+// maintenance returns the error with its exit code and with advice.
 func maintenance(ctx context.Context, err error) error {
 	code, advice := cli.ExitFailure, ""
 	switch {

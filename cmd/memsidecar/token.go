@@ -49,7 +49,7 @@ type tokenCreate struct {
 	tokensFile
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (tokenCreate) Help() string {
 	return `Only its hash is stored, so the token cannot be shown again. A running sidecar accepts it within a second.
 

@@ -29,7 +29,7 @@ type Sidecar struct {
 	// APIAddr is where it answers calls as JSON over HTTP; nil if it does not.
 	APIAddr net.Addr
 
-	// connections and bytes bound what callers can make the process hold.
+	// connections and bytes limit the memory that callers can occupy.
 	connections *inflight.Connections
 	bytes       *inflight.Bytes
 
@@ -53,7 +53,7 @@ type Options struct {
 	Log    *slog.Logger
 }
 
-// ConfigError is a configuration that no sidecar can start with. It can be corrected without looking at the machine.
+// ConfigError means that no sidecar can start with the configuration, on any machine.
 type ConfigError struct{ error }
 
 // Unwrap returns the cause.
@@ -82,7 +82,7 @@ func Start(ctx context.Context, cfg config.Config, options Options) (_ *Sidecar,
 	if p.location, err = time.LoadLocation(cfg.TimeZone); err != nil {
 		return nil, err
 	}
-	// The listener comes first: a second sidecar on the same port should say so, and not that the folder is locked.
+	// Listen first: the error of a second sidecar on the same port should name the port, and not the locked folder.
 	if s.entrance, err = openEntrance(&p.cfg, p.Log); err != nil {
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func Start(ctx context.Context, cfg config.Config, options Options) (_ *Sidecar,
 	}
 	listener = s.connections.Listen(listener)
 	s.Addr = listener.Addr()
-	s.onStop(func(context.Context) { _ = listener.Close() }) // closed already, unless something below failed
+	s.onStop(func(context.Context) { _ = listener.Close() }) // the server closed it before, unless a step below failed
 	for _, step := range []func(context.Context) error{
 		p.startMetrics, p.openStorage, p.startModels, p.startReading, p.startWriting, p.startCleanup, p.newServer, p.startOps,
 		func(ctx context.Context) error { return p.serve(ctx, listener) },

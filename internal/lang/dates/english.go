@@ -43,7 +43,7 @@ var (
 	namedHour = lazyregexp.New(`(?i)\b(noon|midday|midnight)\b`)
 )
 
-// number reads digits of both widths, English words and Chinese characters; -1 when there is no number.
+// number parses half-width and full-width digits, English words and Chinese numerals. It returns -1 if the text is not a number.
 func number(text string) int {
 	n, ok := numbers.ParseInt(strings.Map(func(r rune) rune {
 		switch {
@@ -60,7 +60,7 @@ func number(text string) int {
 	return n
 }
 
-// monthEN is the month that a name begins with.
+// monthEN returns the month, 1 to 12, of a name or an abbreviation that monthsEN matches.
 func monthEN(name string) int {
 	return strings.Index("janfebmaraprmayjunjulaugsepoctnovdec", strings.ToLower(name)[:3])/3 + 1
 }
@@ -69,7 +69,8 @@ func weekdayEN(name string) time.Weekday {
 	return time.Weekday(strings.Index("sunmontuewedthufrisat", strings.ToLower(name)[:3]) / 3)
 }
 
-// each calls do with the positions of every match; groups that did not take part are "".
+// each calls do for every match of re with its byte offsets and its groups. groups[0] is the whole match; a group that matched nothing
+// is "".
 func (f *finder) each(re *lazyregexp.Regexp, do func(start, end int, groups []string)) {
 	for _, at := range re.FindAllStringSubmatchIndex(f.text, -1) {
 		groups := make([]string, len(at)/2)
@@ -158,14 +159,15 @@ func (f *finder) monthAlone(start, end int, g []string) {
 	}
 }
 
-// countsOn reports whether what stands behind a number is counted by it: "may 5 people".
+// countsOn reports whether the number before end is no day, because it counts the next word ("may 5 people") or is the hour of a clock
+// time ("may 5:30").
 func (f *finder) countsOn(end int) bool {
 	word, _, _ := strings.Cut(strings.TrimLeft(f.after(end, 16), " "), " ")
 	return strings.HasPrefix(f.after(end, 1), ":") ||
 		slices.Contains([]string{"people", "days", "times", "hours", "years", "%"}, strings.TrimRight(word, ".,!?"))
 }
 
-// lastWord is the word in front of a position, when only spaces stand between.
+// lastWord returns the word before a position, or "" if more than spaces are between them.
 func (f *finder) lastWord(at int) string {
 	head := strings.TrimRight(f.before(at, 24), " ")
 	return head[strings.LastIndexAny(head, " \n\t,.;:!?，。")+1:]
@@ -180,6 +182,7 @@ func (f *finder) followedBy(end int, starts ...string) bool {
 	return slices.ContainsFunc(starts, func(s string) bool { return strings.HasPrefix(rest, s) })
 }
 
+// nowadays matches what follows "today" where it means the present age: "today's youth", "today's day and age".
 var nowadays = lazyregexp.New(`^['’]s (world|youth|society|generation|kids|young|age|economy|market|standards|children|teens)|^ ` +
 	`?['’]?s? ?and age`)
 
@@ -233,7 +236,7 @@ func (f *finder) offsetsEN() {
 	})
 }
 
-// recurs are the words that make a day of the week every such day, or one of many.
+// recurs are the words before a weekday that then is no single date: "every Monday", "a busy Monday", "Black Friday".
 var recurs = []string{
 	"every", "each", "any", "all", "some", "most", "one", "a", "an", "the", "my", "our", "your", "his", "her", "their", "its", "that", "other",
 	"great", "nice", "bad", "rough", "long", "busy", "lovely", "lazy", "typical", "normal", "terrible", "awful", "perfect", "wonderful",
@@ -306,7 +309,7 @@ func (f *finder) periodsEN() {
 	})
 	f.each(periods, func(start, end int, g []string) {
 		n := map[string]int{"last": -1, "next": 1}[strings.ToLower(g[1])]
-		if f.precededBy(start, "the", "my", "every", "each", "of the", "day", "time") || f.followedBy(end, "s", "-", "end") {
+		if f.precededBy(start, "the", "my", "every", "each", "day", "time") || f.followedBy(end, "s", "-", "end") {
 			return
 		}
 		switch strings.ToLower(g[2]) {
@@ -366,7 +369,7 @@ func (f *finder) pastHour(start, end int, g []string) {
 	switch {
 	case strings.HasSuffix(strings.ToLower(g[1]), "quarter"):
 		minute = 15
-	case minute == 0:
+	case minute == 0: // "twenty-five"
 		minute = 25
 	}
 	hour := number(g[3])
@@ -382,5 +385,5 @@ func (f *finder) pastHour(start, end int, g []string) {
 var clauseEnd = lazyregexp.New(`(?i)^\s*($|[,.;!?)，。]|(on|this|next|tomorrow|today|tonight|in|with|for|and|but|so|sharp|i|we|mon|tue|` +
 	`wed|thu|fri|sat|sun)[a-z]*\b)`)
 
-// endsClause reports whether nothing follows that a number could count: "at 3 on Friday", not "at 5 places".
+// endsClause reports whether the number before end counts nothing that follows: "at 3 on Friday", but not "at 5 places".
 func (f *finder) endsClause(end int) bool { return clauseEnd.MatchString(f.after(end, 16)) }

@@ -24,7 +24,7 @@ import (
 // parallel is how many parallel tests run at a time. They wait for the disk more than for the processor.
 const parallel = 8
 
-// Main is what TestMain calls: it runs the tests and returns the exit code. With -parallel on the command line that number counts.
+// Main runs the tests for TestMain and returns the exit code. The flag -parallel overrides the number of parallel tests.
 func Main(m *testing.M) (code int) {
 	if err := flag.Set("test.parallel", strconv.Itoa(parallel)); err != nil {
 		panic(err) // it is the testing package's flag
@@ -32,7 +32,7 @@ func Main(m *testing.M) (code int) {
 	return m.Run()
 }
 
-// Stubs are the clients of the services that most tests call. Their methods are those of [Sidecar].
+// Stubs has clients of the services that most tests call.
 type Stubs struct {
 	memsidecarv1.MemoryServiceClient
 	memsidecarv1.UserServiceClient
@@ -48,7 +48,7 @@ func NewStubs(conn grpc.ClientConnInterface) Stubs {
 	}
 }
 
-// Sidecar is a sidecar in this process, on a free port of loopback and a folder of its own.
+// Sidecar is a sidecar in this process, with a free loopback port and its own data folder.
 type Sidecar struct {
 	Stubs
 	Conn *grpc.ClientConn
@@ -75,8 +75,8 @@ func ServeIn(t testing.TB, dir string, settings ...string) *Sidecar {
 	return ServeWith(t, dir, nil, settings...)
 }
 
-// Unhurried returns settings by which answers do not depend on how busy the machine is. Settings of a test override them, and
-// benchmarks measure the defaults.
+// Unhurried returns settings with long timeouts, so that answers do not depend on how busy the machine is. Settings of a test override
+// them. For benchmarks it returns none: they measure the defaults.
 func Unhurried(t testing.TB) []string {
 	if _, measured := t.(*testing.B); measured {
 		return nil
@@ -174,7 +174,7 @@ func Answered(text string) *memsidecarv1.Message {
 	return &memsidecarv1.Message{Role: memsidecarv1.Role_ROLE_ASSISTANT, Content: text}
 }
 
-// Patiently returns a time to wait that is long enough on every machine.
+// Patiently returns [Patience] for requests with a wait field: it is long enough on every machine.
 func Patiently() *durationpb.Duration { return durationpb.New(Patience) }
 
 // Consider calls ConsiderMemorizing and waits for the outcome.

@@ -18,9 +18,9 @@ import (
 // personaFile is a file of Memora's format: the sessions of one persona, in order.
 type personaFile struct {
 	Path     string
-	Name     string // of the file, without its ending: the user's id
+	Name     string // of the file, without its extension: the user's id
 	Sessions []personaSession
-	Asked    *asked // what its questions say must be remembered and forgotten; nil without such a file
+	Asked    *asked // from the file of questions; nil if there is none
 }
 
 // personaSession is one session, a line of the file.
@@ -30,17 +30,17 @@ type personaSession struct {
 	Date         string        `json:"date"`
 	Conversation []personaTurn `json:"conversation"`
 
-	time time.Time // when it was, in the order of the file
+	time time.Time // see readPersona
 }
 
 type personaTurn struct {
 	Turn    int    `json:"turn"`
 	Speaker string `json:"speaker"`
 	Message string `json:"message"`
-	Share   bool   `json:"share_memory"` // holds what is worth remembering
+	Share   bool   `json:"share_memory"` // worth remembering
 }
 
-// noMemory is the type of sessions that hold nothing worth remembering.
+// noMemory is the type of sessions with nothing worth remembering.
 const noMemory = "no_memory"
 
 func (t personaTurn) byUser() bool { return t.Speaker == "user_agent" }
@@ -67,7 +67,7 @@ type gateFiles struct {
 
 const gateFormats = `a line is a Memora session (session_id, conversation, …) or a labelled turn (user, date, turn, text, label, …)`
 
-// readGate reads files of either format and tells them apart by what they hold.
+// readGate reads files. It recognises the format of each by its first line. All must have the same format.
 func readGate(paths []string) (gateFiles, error) {
 	var files gateFiles
 	names := map[string]bool{}
@@ -101,7 +101,7 @@ func readGate(paths []string) (gateFiles, error) {
 			}
 			files.judged = append(files.judged, turns...)
 		default:
-			return files, &InputError{path, lines[0].number, "neither format is known here: " + gateFormats}
+			return files, &InputError{path, lines[0].number, "is in neither format: " + gateFormats}
 		}
 	}
 	if len(files.personas) > 0 && len(files.judged) > 0 {
@@ -118,7 +118,7 @@ type numberedLine struct {
 	data   []byte
 }
 
-// maxLine bounds a line of a file.
+// maxLine is the maximum length of a line in bytes.
 const maxLine = 16 << 20
 
 // readLines reads the lines that are not blank, at least one.
@@ -163,11 +163,11 @@ func readPersona(path string, lines []numberedLine) (personaFile, error) {
 		days[s.Date]++
 		p.Sessions = append(p.Sessions, s)
 	}
-	// Sessions have a day only: those of a day are spread over it in their order, so that each message has a time of its own.
+	// A session has only a date. The sessions of a day are distributed over it in their order, so that each has its own time.
 	begun := map[string]int{}
 	for i := range p.Sessions {
 		s := &p.Sessions[i]
-		s.time, _ = time.Parse(time.DateOnly, s.Date) // check did
+		s.time, _ = time.Parse(time.DateOnly, s.Date) // s.check parsed it without an error
 		begun[s.Date]++
 		s.time = s.time.Add((24 * time.Hour * time.Duration(begun[s.Date]) / time.Duration(days[s.Date]+1)).Truncate(time.Second))
 	}
@@ -184,7 +184,7 @@ func (s *personaSession) check(ids map[int]bool) error {
 		return errors.New("conversation is empty: write what was said")
 	}
 	if ids[s.ID] {
-		return fmt.Errorf("session_id %d is there twice", s.ID)
+		return fmt.Errorf("session_id %d occurs twice", s.ID)
 	}
 	turns := map[int]bool{}
 	for _, t := range s.Conversation {
@@ -192,7 +192,7 @@ func (s *personaSession) check(ids map[int]bool) error {
 			return fmt.Errorf("turn %d: the speaker %q: write user_agent or ai_agent", t.Turn, t.Speaker)
 		}
 		if turns[t.Turn] {
-			return fmt.Errorf("turn %d is there twice", t.Turn)
+			return fmt.Errorf("turn %d occurs twice", t.Turn)
 		}
 		turns[t.Turn] = true
 	}
@@ -214,13 +214,13 @@ func readJudged(path string, lines []numberedLine) (turns []judgedTurn, err erro
 		day, dateErr := time.Parse(time.DateOnly, t.Date)
 		switch {
 		case t.User == "" || t.Text == "":
-			err = errors.New("user and text must be there")
+			err = errors.New("user and text are required")
 		case t.Label == nil || *t.Label != 0 && *t.Label != 1:
 			err = errors.New("label must be 0 or 1")
 		case dateErr != nil:
 			err = fmt.Errorf("the date %q: write it as 2025-06-01", t.Date)
 		case seen[here]:
-			err = fmt.Errorf("turn %d of %s on %s is there twice", t.Turn, t.User, t.Date)
+			err = fmt.Errorf("turn %d of %s on %s occurs twice", t.Turn, t.User, t.Date)
 		}
 		if err != nil {
 			return nil, &InputError{path, line.number, err.Error()}
@@ -232,7 +232,7 @@ func readJudged(path string, lines []numberedLine) (turns []judgedTurn, err erro
 	return turns, nil
 }
 
-// asked is what must be remembered and what must have been forgotten at the end.
+// asked has the facts that must be remembered, and those that must be forgotten, at the end of a run.
 type asked struct {
 	Kept, Forgotten []fact
 }
@@ -240,7 +240,7 @@ type asked struct {
 // fact is a text that stands for a memory.
 type fact struct {
 	Text     string
-	Session  int // in which the user said it, or took it back
+	Session  int // in which the user said or withdrew it
 	Question string
 }
 
@@ -279,8 +279,8 @@ func readAsked(path string) (*asked, error) {
 	return a, nil
 }
 
-// collect finds the facts in evidence of any shape: objects with a session_id and a text as value or item. Facts that are
-// numbers (amounts, steps) have no words to be known by and are left out.
+// collect appends the facts in evidence to facts. Evidence is nested lists and objects; a fact is an object with a session_id and a text
+// as value or item. Numbers (amounts, steps) are left out, because they have no words to find them by.
 func collect(evidence any, question string, facts *[]fact) {
 	switch e := evidence.(type) {
 	case []any:
@@ -301,7 +301,7 @@ func collect(evidence any, question string, facts *[]fact) {
 	}
 }
 
-// messageID names a turn of a persona's session, unique for the user.
+// messageID returns an id for a turn, unique for the user.
 func (s *personaSession) messageID(t personaTurn) string {
 	return sessionPrefix(s.ID) + strconv.Itoa(t.Turn)
 }

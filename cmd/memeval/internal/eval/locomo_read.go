@@ -146,7 +146,7 @@ func (r *rawConversation) conversation() (conversation, error) {
 	for _, s := range c.Sessions {
 		for _, t := range s.Turns {
 			if seen[t.ID] {
-				return c, fmt.Errorf("session_%d: the dia_id %q is there twice", s.Number, t.ID)
+				return c, fmt.Errorf("session_%d: the dia_id %q occurs twice", s.Number, t.ID)
 			}
 			seen[t.ID] = true
 		}

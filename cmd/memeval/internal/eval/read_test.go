@@ -81,7 +81,7 @@ func TestMalformedConversations(t *testing.T) {
 		{head + `"session_1": [{"speaker": "Nora"}], "session_1_date_time": "2024-03-03"}}]`, "turn 1 has no dia_id"},
 		{
 			head + `"session_1": [{"speaker": "Nora", "dia_id": "D1:1"}, {"speaker": "Nora", "dia_id": "D1:1"}], "session_1_date_time": "2024-03-03"}}]`,
-			`the dia_id "D1:1" is there twice`,
+			`the dia_id "D1:1" occurs twice`,
 		},
 	} {
 		path := write(t, "file.json", test.text)
@@ -100,12 +100,12 @@ func TestMalformedGateFiles(t *testing.T) {
 	for _, test := range []struct{ text, says string }{
 		{"\n\n", "is empty"},
 		{"\nhello", ":2: invalid character"},
-		{`{"user": "u"}`, ":1: neither format is known here"},
-		{turn + "\n" + turn, ":2: turn 0 of u on 2024-03-03 is there twice"},
+		{`{"user": "u"}`, ":1: is in neither format"},
+		{turn + "\n" + turn, ":2: turn 0 of u on 2024-03-03 occurs twice"},
 		{strings.Replace(turn, `"label": 0`, `"label": 2`, 1), ":1: label must be 0 or 1"},
 		{turn + "\n\n" + strings.Replace(turn, "2024-03-03", "3/3", 1), `:3: the date "3/3"`},
-		{turn + "\n" + `{"user": "u", "label": 1}`, ":2: user and text must be there"},
-		{session + "\n" + session, ":2: session_id 1 is there twice"},
+		{turn + "\n" + `{"user": "u", "label": 1}`, ":2: user and text are required"},
+		{session + "\n" + session, ":2: session_id 1 occurs twice"},
 		{session + "\n" + turn, `:2: conversation is empty`},
 		{strings.Replace(session, "user_agent", "nobody", 1), `:1: turn 1: the speaker "nobody"`},
 		{strings.Replace(session, "2024-03-03", "", 1), `:1: the date ""`},

@@ -20,7 +20,7 @@ type auditCommand struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (auditCommand) Help() string {
 	return `Counts the memories of a namespace, or of one user: active ones, history, duplicates, likely junk, stale ones, and ones without
 support in a message. Duplicates, near duplicates and junk are doubtful. The command only reads. It shows what is stored about

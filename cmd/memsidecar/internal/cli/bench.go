@@ -28,7 +28,7 @@ type benchCommand struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (benchCommand) Help() string {
 	return `It creates users, in a new namespace unless --namespace names one, and deletes them at the end.
 

@@ -1,5 +1,5 @@
-// Package cli is what people use against a running sidecar: one struct a command, with its flags and a Run method. What
-// commands share is here, too: which sidecar and whose memories, errors in words that say what to do, tables, JSON, progress.
+// Package cli has the commands that use a running sidecar. Each command is a struct with its flags and a Run method. The package also has
+// what commands share: flags for the sidecar and the user, errors that say what to do, tables, JSON and progress bars.
 //
 // A new command is a struct that embeds the flags it needs (calls, output, person, place), a Run method, and a line in
 // Commands.
@@ -35,7 +35,7 @@ type Commands struct {
 	Health         healthCommand          `cmd:"" group:"tend" help:"Exit with 0 when the sidecar serves. For health probes."`
 }
 
-// Program is what the commands take from outside.
+// Program is the environment of the commands.
 type Program struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
@@ -47,13 +47,13 @@ type Program struct {
 	Sidecar func() (Sidecar, error)
 }
 
-// Sidecar is what the configuration of a sidecar tells its clients.
+// Sidecar is the part of a sidecar's configuration that its clients need.
 type Sidecar struct {
 	Listen   string // where it listens
 	CertFile string // its certificate; "" when connections are not encrypted
 }
 
-// Options are what the parser needs for the commands.
+// Options returns the parser's options for the commands.
 func (p *Program) Options() []kong.Option {
 	return []kong.Option{
 		kong.Bind(p),
@@ -64,7 +64,7 @@ func (p *Program) Options() []kong.Option {
 			"memorystates": strings.Join(names(memoryStateNames), ","), "memorystatelist": strings.Join(names(memoryStateNames), ", "),
 			"states": strings.Join(names(stateNames), ","), "statelist": strings.Join(names(stateNames), ", "),
 		},
-		// Not kong's own `env`, which reads the process's environment behind Program's back.
+		// kong's own tag `env` would read the environment of the process instead of Program.Getenv.
 		kong.Resolvers(kong.ResolverFunc(func(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 			if name := flag.Tag.Get("variable"); name != "" {
 				if value := p.Getenv(name); value != "" {

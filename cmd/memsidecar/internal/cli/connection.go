@@ -21,7 +21,7 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// connection is a sidecar as commands see it: each error is already in words.
+// connection is a client of all services of a sidecar. Its errors tell people what to do (see explain).
 type connection struct {
 	memsidecarv1.MemoryServiceClient
 	memsidecarv1.UserServiceClient
@@ -36,14 +36,14 @@ type connection struct {
 
 	encrypted bool
 
-	connected atomic.Bool           // something listens
-	dialing   atomic.Pointer[error] // why connecting failed last
+	connected atomic.Bool           // a connection was established
+	dialing   atomic.Pointer[error] // the last error of connecting
 }
 
-// call is how far a call got.
+// call records whether a request was sent and whether the server answered it.
 type call struct{ sent, answered atomic.Bool }
 
-// dial prepares the connection; it is made with the first call.
+// dial returns a connection. The first call establishes it.
 func (f calls) dial(p *Program) (*connection, error) {
 	if f.Timeout <= 0 {
 		return nil, usage("--timeout %s: write a time above 0, for example 30s", f.Timeout)
@@ -51,7 +51,7 @@ func (f calls) dial(p *Program) (*connection, error) {
 	return f.sidecarFlag.dial(p, f.Timeout)
 }
 
-// reach dials for a command about a scope. It reports a wrong scope before it dials.
+// reach returns the scope and a connection. It reports an invalid scope before it dials.
 func (f calls) reach(p *Program, about func() (*memsidecarv1.Scope, error)) (*memsidecarv1.Scope, *connection, error) {
 	scope, err := about()
 	if err != nil {
@@ -82,7 +82,7 @@ func (f sidecarFlag) dial(p *Program, timeout time.Duration) (*connection, error
 			p.note("the token is sent to %s unencrypted, and the network can read it; --tls encrypts it", to.Listen)
 		}
 	}
-	// The dialer resolves the name, so that a wrong one is its error, too; and it goes around the environment's proxies.
+	// With passthrough the dialer resolves the name, so that it sees errors of DNS, too; and it does not use the environment's proxies.
 	c.ClientConn, err = grpc.NewClient("passthrough:///"+to.Listen, append(options,
 		grpc.WithTransportCredentials(transport),
 		grpc.WithContextDialer(c.connect),
@@ -90,8 +90,8 @@ func (f sidecarFlag) dial(p *Program, timeout time.Duration) (*connection, error
 		grpc.WithChainUnaryInterceptor(c.unary),
 		grpc.WithChainStreamInterceptor(c.stream),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt32)), // an exported dialogue may be large
-		// memsidecar mcp goes on for days: a sidecar that comes back is found at once and not after up to two minutes, and one whose
-		// machine is gone, or whose connection a sleeping laptop lost, is noticed. The package client does the same.
+		// memsidecar mcp may run for days. Short pauses find a restarted sidecar soon; grpc's own grow to two minutes. Keepalive notices
+		// a connection that was lost without a message, for example while a laptop slept. The package client does the same.
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff: backoff.Config{
 				BaseDelay:  50 * time.Millisecond,
@@ -133,7 +133,7 @@ func (c *connection) connect(ctx context.Context, addr string) (net.Conn, error)
 	return conn, nil
 }
 
-// obstacle returns why there is no connection; "" when no process listens.
+// obstacle returns in parentheses why there is no connection, or "" if no process listens at the address.
 func (c *connection) obstacle() string {
 	cause := c.dialing.Load()
 	if cause == nil || errors.Is(*cause, syscall.ECONNREFUSED) {
@@ -177,34 +177,34 @@ func (c *connection) stream(
 	opts ...grpc.CallOption,
 ) (grpc.ClientStream, error) {
 	state := &call{}
-	words := func(err error) error { return c.explain(ctx, state, err) }
+	explain := func(err error) error { return c.explain(ctx, state, err) }
 	s, err := open(context.WithValue(ctx, watch{}, state), desc, cc, method, opts...)
 	if err != nil {
-		return nil, words(err)
+		return nil, explain(err)
 	}
-	return explained{s, words}, nil
+	return explained{s, explain}, nil
 }
 
-// explained is a stream whose errors are in words.
+// explained is a stream whose errors tell people what to do.
 type explained struct {
 	grpc.ClientStream
 	explain func(error) error
 }
 
-// SendMsg implements grpc.ClientStream. io.EOF means that RecvMsg says why.
-func (s explained) SendMsg(m any) error { return s.words(s.ClientStream.SendMsg(m)) }
+// SendMsg implements grpc.ClientStream. io.EOF means that RecvMsg returns the error.
+func (s explained) SendMsg(m any) error { return s.failed(s.ClientStream.SendMsg(m)) }
 
 // RecvMsg implements grpc.ClientStream.
-func (s explained) RecvMsg(m any) error { return s.words(s.ClientStream.RecvMsg(m)) }
+func (s explained) RecvMsg(m any) error { return s.failed(s.ClientStream.RecvMsg(m)) }
 
-func (s explained) words(err error) error {
+func (s explained) failed(err error) error {
 	if errors.Is(err, io.EOF) {
 		return err
 	}
 	return s.explain(err)
 }
 
-// watch notes how far each call gets. grpc's own errors do not say whether they come from the other end.
+// watch records how far each call gets, because errors of grpc do not say whether the server returned them.
 type watch struct{}
 
 // HandleRPC implements stats.Handler.
@@ -214,9 +214,9 @@ func (watch) HandleRPC(ctx context.Context, event stats.RPCStats) {
 		return
 	}
 	switch event.(type) {
-	case *stats.OutHeader: // only ever to a server that speaks the protocol
+	case *stats.OutHeader: // only if the server speaks gRPC's protocol
 		state.sent.Store(true)
-	case *stats.InTrailer: // it ended the call itself
+	case *stats.InTrailer: // the server ended the call
 		state.answered.Store(true)
 	}
 }

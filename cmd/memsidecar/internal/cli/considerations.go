@@ -24,7 +24,7 @@ type considerationsList struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (considerationsList) Help() string {
 	return `With --json every line is one consideration.
 
@@ -34,7 +34,7 @@ Examples:
     memsidecar considerations list -u alice --state pending,failed`
 }
 
-// Run lists.
+// Run lists considerations.
 func (c considerationsList) Run(ctx context.Context, p *Program) error {
 	scope, conn, err := c.reach(p, c.sees)
 	if err != nil {
@@ -94,7 +94,7 @@ type considerationsGet struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (considerationsGet) Help() string {
 	return `Examples:
 
@@ -155,7 +155,7 @@ type considerationsRetry struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (considerationsRetry) Help() string {
 	return `A failed consideration becomes pending again. A postponed one becomes due now, after earlier ones of the same user.
 While the model's provider is unavailable, both wait until its circuit breaker admits a call.
@@ -166,7 +166,7 @@ Examples:
       xargs memsidecar considerations retry -u alice`
 }
 
-// Run makes one after the other pending again, or due.
+// Run retries the considerations one by one: failed ones become pending again, pending ones due.
 func (c considerationsRetry) Run(ctx context.Context, p *Program) error {
 	scope, conn, err := c.reach(p, c.sees)
 	if err != nil {

@@ -44,7 +44,7 @@ type digestShow struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (digestShow) Help() string {
 	return dayHelp + `
 Examples:
@@ -91,7 +91,7 @@ type digestSummarize struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (digestSummarize) Help() string {
 	return dayHelp + `It also works when automatic digests are off (digest.enabled), and on messages that were imported as history only.
 With a model it may take longer than --timeout; running it again continues.
@@ -130,7 +130,7 @@ type digestList struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (digestList) Help() string {
 	return `Without --channel-kind, all channels are listed. With --json every line is one digest.
 
@@ -140,7 +140,7 @@ Examples:
     memsidecar digest list -u alice --all --json | jq -r .markdown`
 }
 
-// Run lists.
+// Run lists the digests.
 func (c digestList) Run(ctx context.Context, p *Program) error {
 	scope, agent, err := c.narrowed(c.place, c.Agent)
 	if err != nil {
@@ -187,7 +187,7 @@ type notebookCommand struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (notebookCommand) Help() string {
 	return `All memories of a user, grouped by kind, newest first, without duplicates. Without --channel-kind, memories of all channels
 are shown.

@@ -16,14 +16,14 @@ import (
 
 // Exit codes of the program. docs/cli.md and the help explain them.
 const (
-	ExitFailure     = 1   // it was tried and failed
-	ExitUsage       = 2   // what was given is wrong: the command line, the configuration, a file
-	ExitUnavailable = 3   // no sidecar, or it cannot do that now, or the time is over: trying later may help
-	ExitNotFound    = 4   // there is no such thing, or it is not visible from the channel given
+	ExitFailure     = 1   // the command failed
+	ExitUsage       = 2   // the command line, the configuration or a file is wrong
+	ExitUnavailable = 3   // no sidecar, a temporary failure of the sidecar, or a timeout: a later attempt may succeed
+	ExitNotFound    = 4   // the object does not exist or is not visible from the given channel
 	ExitInterrupted = 130 // by a signal
 )
 
-// Error is a failure in words that say what to do, with its exit code.
+// Error is an error with its exit code. Its message says what is wrong and what to do.
 type Error struct {
 	Code    int
 	Message string
@@ -33,10 +33,10 @@ type Error struct {
 // Error returns the message.
 func (e *Error) Error() string { return e.Message }
 
-// Unwrap returns what the sidecar answered, if it did.
+// Unwrap returns the cause, such as the gRPC error, or nil.
 func (e *Error) Unwrap() error { return e.cause }
 
-// ExitCode is the exit code for a command's error.
+// ExitCode returns the exit code for a command's error.
 func ExitCode(err error) int {
 	var e *Error
 	switch {
@@ -50,7 +50,7 @@ func ExitCode(err error) int {
 	return ExitFailure
 }
 
-// usage is a mistake in what was given.
+// usage returns an error about the command line, the configuration or a file.
 func usage(format string, args ...any) error {
 	return &Error{Code: ExitUsage, Message: fmt.Sprintf(format, args...)}
 }
@@ -59,7 +59,7 @@ func failure(format string, args ...any) error {
 	return &Error{Code: ExitFailure, Message: fmt.Sprintf(format, args...)}
 }
 
-// because puts words before an error and keeps its exit code.
+// because adds a prefix to the message of an error and keeps its exit code.
 func because(err error, format string, args ...any) error {
 	return &Error{Code: ExitCode(err), Message: fmt.Sprintf(format, args...) + ": " + err.Error(), cause: err}
 }
@@ -68,10 +68,10 @@ func interrupted(format string, args ...any) error {
 	return &Error{Code: ExitInterrupted, Message: "interrupted" + fmt.Sprintf(format, args...)}
 }
 
-// notThere is an answer of NOT_FOUND.
+// notThere reports whether the sidecar answered NOT_FOUND.
 func notThere(err error) bool { return status.Code(err) == codes.NotFound }
 
-// explain turns what grpc says into words. The context is the command's, without the deadline of the call.
+// explain turns a gRPC error into an Error that says what to do. ctx is the command's, without the deadline of the call.
 func (c *connection) explain(ctx context.Context, state *call, err error) error {
 	if err == nil {
 		return nil
@@ -112,8 +112,8 @@ func (c *connection) explain(ctx context.Context, state *call, err error) error 
 	return &Error{Code: code, Message: message, cause: err}
 }
 
-// unavailable tells apart that nothing is there, that something else is there, that the sidecar went away, and that it says
-// itself that it cannot.
+// unavailable returns the message for UNAVAILABLE or DEADLINE_EXCEEDED. It distinguishes that no process listens, that another server
+// listens, that the connection was lost, and that the sidecar returned the error.
 func (c *connection) unavailable(state *call, s *status.Status) string {
 	late := s.Code() == codes.DeadlineExceeded
 	switch {
@@ -140,8 +140,8 @@ func (c *connection) unavailable(state *call, s *status.Status) string {
 	return fmt.Sprintf("no sidecar at %s%s; %s", c.addr, c.obstacle(), advice)
 }
 
-// handshake is why an encrypted connection came to nothing, or "". A server's refusal comes after what a client takes for the
-// end of it.
+// handshake returns why a TLS handshake failed, or "". With TLS 1.3 the server may refuse a client after the client's handshake ended:
+// that is a "remote error".
 func handshake(s *status.Status) string {
 	for _, before := range []string{"authentication handshake failed: ", "remote error: "} {
 		if _, why, ok := strings.Cut(s.Message(), before); ok {
@@ -151,7 +151,7 @@ func handshake(s *status.Status) string {
 	return ""
 }
 
-// violations names every wrong field as its flag.
+// violations returns a message with all invalid fields. It names their flags.
 func violations(s *status.Status) string {
 	var list []string
 	for _, detail := range s.Details() {
@@ -171,7 +171,7 @@ func violations(s *status.Status) string {
 	return "the sidecar refuses this:\n  " + strings.Join(list, "\n  ")
 }
 
-// flagOf is what people know a field of a request as.
+// flagOf returns the flag or the words for a field of a request; the field itself if it knows neither.
 func flagOf(field string) string {
 	switch field {
 	case "scope.namespace", "scope.session_id", "scope.agent_id", "scope.user_id", "scope.channel_id":
@@ -229,7 +229,7 @@ func flagOf(field string) string {
 	return field
 }
 
-// answered is what the sidecar said itself: it names the fields of requests that were made from a file, not from flags.
+// answered returns the sidecar's own message, which names fields of the request. Use it for requests that were read from a file.
 func answered(err error) string {
 	if e := (*Error)(nil); errors.As(err, &e) && e.cause != nil {
 		return status.Convert(e.cause).Message()
@@ -237,13 +237,13 @@ func answered(err error) string {
 	return err.Error()
 }
 
-// forGood reports whether an error will also meet what comes next, so that going on is useless.
+// forGood reports whether the next call would fail with the same error, so that the command should stop.
 func forGood(err error) bool {
 	code := ExitCode(err)
 	return code == ExitUnavailable || code == ExitInterrupted
 }
 
-// each does something for every id, going on after what concerns one id alone.
+// each calls do for every id. It continues after an error that concerns only one id.
 func each(ids []string, do func(id string) error) error {
 	var failed []error
 	for _, id := range ids {
@@ -263,5 +263,5 @@ func each(ids []string, do func(id string) error) error {
 	return &Error{Code: ExitCode(failed[0]), Message: errors.Join(failed...).Error()}
 }
 
-// grace is how long an interrupted command may take to end well.
+// grace limits how long an interrupted command may still run to end properly.
 const grace = 10 * time.Second

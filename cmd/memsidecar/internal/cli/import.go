@@ -52,7 +52,7 @@ type importMem0 struct {
 	importFlags
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (importMem0) Help() string {
 	return importHelp + `
 Examples:
@@ -62,7 +62,7 @@ Examples:
     memsidecar import mem0 -u alice --from-user telegram:42 mem0.json`
 }
 
-// Run imports.
+// Run imports the memories of a mem0 export.
 func (c importMem0) Run(ctx context.Context, p *Program) error {
 	return c.memories(ctx, p, "mem0", c.fileUsers, c.Files, migrate.Mem0)
 }
@@ -74,7 +74,7 @@ type importLanceDB struct {
 	importFlags
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (importLanceDB) Help() string {
 	return importHelp + `Columns are recognized by their usual names, also inside metadata; import jsonl accepts other names. Vectors are not imported,
 because vectors of another model cannot be compared. docs/importing.md says how to export the rows.
@@ -85,7 +85,7 @@ Examples:
     memsidecar import lancedb --users all rows.jsonl`
 }
 
-// Run imports.
+// Run imports the rows of a LanceDB table.
 func (c importLanceDB) Run(ctx context.Context, p *Program) error {
 	return c.memories(ctx, p, "lancedb", c.fileUsers, c.Files, func(in io.Reader, o migrate.Options, sink migrate.Sink) error {
 		return migrate.Rows(in, "LanceDB", migrate.LanceDB, false, o, sink)
@@ -108,7 +108,7 @@ type importJSONL struct {
 	importFlags
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (importJSONL) Help() string {
 	return importHelp + `Fields that no flag names are kept in the provenance of each memory.
 
@@ -118,7 +118,7 @@ Examples:
     memsidecar import jsonl --users all --user-field owner facts.jsonl`
 }
 
-// Run imports.
+// Run imports statements from JSONL.
 func (c importJSONL) Run(ctx context.Context, p *Program) error {
 	fields := migrate.Fields{
 		Text: []string{c.TextField}, ID: []string{c.IDField}, Time: []string{c.TimeField}, User: []string{c.UserField},

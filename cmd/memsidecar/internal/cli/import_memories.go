@@ -92,7 +92,7 @@ func (m *importer) checkOneUser(path string, item migrate.Item) error {
 		inputName(path), item.Line, line(m.owner), line(item.User))
 }
 
-// memories imports the files one after the other.
+// memories imports the files one by one.
 func (m *importer) memories(ctx context.Context, sources []source) error {
 	bar := m.p.progress(m.total, "memories")
 	for _, s := range sources {

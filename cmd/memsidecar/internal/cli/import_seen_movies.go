@@ -20,7 +20,7 @@ type importSeenMovies struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (importSeenMovies) Help() string {
 	return importHelp + `The films become a registry of numbered lists, as with numbered-lists import.
 
@@ -30,7 +30,7 @@ Examples:
     memsidecar import seen-movies --registry namespace --dry-run seen_movies.json`
 }
 
-// Run imports.
+// Run imports a seen_movies.json.
 func (c importSeenMovies) Run(ctx context.Context, p *Program) error {
 	own := numberedListsImport{
 		File:          c.File,

@@ -33,7 +33,7 @@ type importHistory struct {
 	importFlags
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (importHistory) Help() string {
 	return importHelp + `A file is one conversation, as sessions import reads it; messages without an id are identified by their position.
 
@@ -43,7 +43,7 @@ Examples:
     memsidecar import history -u alice --dry-run session_20251231_abc.json`
 }
 
-// Run imports.
+// Run imports conversations.
 func (c importHistory) Run(ctx context.Context, p *Program) error {
 	paths, err := historyFiles(c.Files)
 	if err != nil {
@@ -131,7 +131,7 @@ func (m *importer) checkConversations(ctx context.Context, sources []conversatio
 	return nil
 }
 
-// conversations imports the files one after the other.
+// conversations imports the files one by one.
 func (m *importer) conversations(ctx context.Context, sources []conversationSource, how conversationFlags) error {
 	bar := m.p.progress(m.total, "messages")
 	for _, s := range sources {
@@ -214,7 +214,7 @@ type importNanobot struct {
 	importFlags
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (importNanobot) Help() string {
 	return importHelp + `MEMORY.md and daily notes (YYYY-MM-DD.md) become memories; headings decide their kind. Sessions (*.jsonl) become
 sessions. HISTORY.md and history.jsonl become the session nanobot-history:USER, which is searched with the messages.
@@ -226,7 +226,7 @@ Examples:
     memsidecar import nanobot -u 小林 --time-zone Asia/Shanghai ~/.nanobot/workspace/memory`
 }
 
-// Run imports.
+// Run imports the memories and conversations of nanobot.
 func (c importNanobot) Run(ctx context.Context, p *Program) error {
 	files, err := nanobotFiles(c.Paths)
 	if err != nil {

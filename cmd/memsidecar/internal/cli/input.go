@@ -13,7 +13,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 )
 
-// open opens a file, or standard input for "-". What is read from it ends when the context does.
+// open opens a file, or standard input for "-". It skips a byte order mark. Reads fail after the context ends.
 func (p *Program) open(ctx context.Context, path string) (io.ReadCloser, error) {
 	if path == "-" {
 		return io.NopCloser(unmarked(interruptible(ctx, p.Stdin))), nil
@@ -28,15 +28,15 @@ func (p *Program) open(ctx context.Context, path string) (io.ReadCloser, error) 
 	return readCloser{unmarked(interruptible(ctx, file)), file}, nil
 }
 
-// unmarked is a text without the byte order mark that some programs of Windows begin their files with.
+// unmarked returns a reader that skips a byte order mark at the beginning. Some Windows programs write one.
 func unmarked(r io.Reader) io.Reader {
 	in, begun := bufio.NewReaderSize(r, 64<<10), false
 	return readerFunc(func(b []byte) (int, error) {
 		if !begun {
 			begun = true
 			const mark = "\ufeff"
-			if head, _ := in.Peek(len(mark)); string(head) == mark { // an error comes again with the next read
-				_, _ = in.Discard(len(mark)) // which is there
+			if head, _ := in.Peek(len(mark)); string(head) == mark { // the next read returns an error of Peek
+				_, _ = in.Discard(len(mark)) // cannot fail: the mark is in the buffer
 			}
 		}
 		return in.Read(b)
@@ -48,8 +48,8 @@ type readCloser struct {
 	io.Closer
 }
 
-// interruptible gives up reading when the context ends, although the read itself, from a terminal or a pipe, cannot be
-// given up: it is left behind and ends with the process.
+// interruptible returns a reader whose Read returns when the context ends. A pending read from a terminal or a pipe cannot be cancelled:
+// its goroutine remains until the process ends.
 func interruptible(ctx context.Context, r io.Reader) io.Reader {
 	return readerFunc(func(b []byte) (int, error) {
 		type result struct {
@@ -76,10 +76,10 @@ type readerFunc func([]byte) (int, error)
 // Read implements io.Reader.
 func (f readerFunc) Read(b []byte) (int, error) { return f(b) }
 
-// maxTextBytes is more than any text that the sidecar takes.
+// maxTextBytes is more than the sidecar accepts for any text.
 const maxTextBytes = 1 << 20
 
-// text is what the arguments say; a single "-" is standard input.
+// text returns the arguments joined by spaces. If the only argument is "-", it reads standard input.
 func (p *Program) text(ctx context.Context, args []string) (string, error) {
 	if len(args) != 1 || args[0] != "-" {
 		return strings.Join(args, " "), nil
@@ -112,13 +112,13 @@ func (p *Program) confirm(ctx context.Context, question, word string) error {
 	return nil
 }
 
-// progress shows how far something long is, on a terminal. The total is -1 when it is not known; the library cannot show none of
-// nothing.
+// progress returns a progress bar, which is shown only if standard error is a terminal. total is -1 if it is unknown. A total of 0 is
+// treated as unknown, because the library cannot show it.
 func (p *Program) progress(total int, what string) *progressbar.ProgressBar {
 	return Progress(p.Stderr, total, what)
 }
 
-// Progress is Program's for other commands.
+// Progress is like Program.progress, for commands of other packages.
 func Progress(w io.Writer, total int, what string) *progressbar.ProgressBar {
 	if total == 0 {
 		total = -1

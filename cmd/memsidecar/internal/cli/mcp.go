@@ -13,7 +13,7 @@ type mcpCommand struct {
 	calls
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (mcpCommand) Help() string {
 	return `A program that runs a model starts this command and uses the Model Context Protocol over its standard input and output.
 The flags decide whose memory it is; the model cannot. New memories belong to no channel unless --channel-kind names one.

@@ -32,7 +32,7 @@ type memoriesList struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (memoriesList) Help() string {
 	return `Without --channel-kind, all channels are listed. With --json every line is one memory.
 
@@ -44,7 +44,7 @@ Examples:
     memsidecar memories list -u alice --all --json | jq -r .text`
 }
 
-// Run lists.
+// Run lists memories.
 func (c memoriesList) Run(ctx context.Context, p *Program) error {
 	scope, conn, err := c.reach(p, c.sees)
 	if err != nil {
@@ -78,7 +78,7 @@ type memoriesGet struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (memoriesGet) Help() string {
 	return `Examples:
 
@@ -148,7 +148,7 @@ type memoriesUpdate struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (memoriesUpdate) Help() string {
 	return `Examples:
 
@@ -199,7 +199,7 @@ type memoriesDelete struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (memoriesDelete) Help() string {
 	return `The consideration that created a memory does not create it again. With --json every line is the id of a memory.
 
@@ -208,7 +208,7 @@ Examples:
     memsidecar memories delete -u alice mem_ixmff34jmcga2cmhdf6jbmhr`
 }
 
-// Run deletes one after the other.
+// Run deletes the memories one by one.
 func (c memoriesDelete) Run(ctx context.Context, p *Program) error {
 	scope, conn, err := c.reach(p, c.sees)
 	if err != nil {

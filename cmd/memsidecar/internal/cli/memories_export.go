@@ -21,7 +21,7 @@ type memoriesExport struct {
 	sidecarFlag
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (memoriesExport) Help() string {
 	return `One record per line: the settings, the memories, their revisions, the considerations with their dialogues, the sessions, each
 followed by its messages, the traces, the findings of digests, and the numbered lists. memsidecar sessions export writes a

@@ -30,7 +30,7 @@ type memoriesImport struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (memoriesImport) Help() string {
 	return `Memories that exist already, by id or by text, are not changed; imported memories keep their state. Importing twice adds nothing.
 Withdrawn memories, settings, considerations, sessions, traces, digests and revisions are not imported; memsidecar sessions

@@ -18,12 +18,12 @@ type numberedListsCommands struct {
 	Import numberedListsImport `cmd:"" help:"Import the list of another program."`
 }
 
-// numberedListsHelp is what is true of all commands about results.
+// numberedListsHelp begins the help of all commands about numbered lists.
 const numberedListsHelp = `Without --channel-kind, uses no channel. The current list belongs to the --session, else to the --channel, else to the --user
 of the call that stored it: pass the same flags again.
 `
 
-// showing is where numbered lists are shown.
+// showing has the flags for where a numbered list is shown.
 type showing struct {
 	conversation
 	Session string `group:"scope" placeholder:"ID" help:"The session."`
@@ -37,12 +37,12 @@ func (f showing) scope() (*memsidecarv1.Scope, error) {
 	return scope, err
 }
 
-// listFlag names a registry.
+// listFlag is the flag for a registry's name.
 type listFlag struct {
 	Name string `name:"list" placeholder:"NAME" help:"The registry's name. By default \"default\", or that of the current list."`
 }
 
-// registryFlags say which registry is meant.
+// registryFlags has the flags that select a registry.
 type registryFlags struct {
 	listFlag
 	Registry string `enum:",user,channel,namespace" default:"" placeholder:"KIND" help:"Owner of the registry (default: the first that a flag names)."`
@@ -52,17 +52,18 @@ func (f registryFlags) kind() memsidecarv1.RegistryKind {
 	return memsidecarv1.RegistryKind(valueOf(memsidecarv1.RegistryKind_value, "REGISTRY_KIND_", f.Registry))
 }
 
-// languageFlag is the language of texts for models.
+// languageFlag is the flag for the language of texts for models.
 type languageFlag struct {
 	Language string `placeholder:"TAG" help:"Language of the line for the model, such as zh. By default that of the titles."`
 }
 
-// itemTable has a list's items.
+// itemTable returns an empty table for the items of a list.
 func itemTable() *table {
 	return &table{columns: []column{{name: "#", right: true}, {name: "key"}, {name: "title", wraps: true}, {name: "seen"}, {name: "note"}}}
 }
 
-func (t *table) result(n *memsidecarv1.NumberedItem) {
+// numbered adds a row with an item.
+func (t *table) numbered(n *memsidecarv1.NumberedItem) {
 	t.row(n.GetNumber(), n.GetItem().GetKey(), n.GetItem().GetTitle(), date(n.GetItem().GetFirstSeenTime()), itemNote(n.GetItem(), n.GetIsNew()))
 }
 
@@ -87,7 +88,7 @@ type numberedListsSelect struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (numberedListsSelect) Help() string {
 	return numberedListsHelp + `
 Examples:
@@ -120,7 +121,7 @@ func (c numberedListsSelect) Run(ctx context.Context, p *Program) error {
 				s.say("\n")
 				t := itemTable()
 				for _, n := range resp.GetSelected() {
-					t.result(n)
+					t.numbered(n)
 				}
 				s.print(t)
 			}
@@ -141,7 +142,7 @@ type numberedListsShow struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (numberedListsShow) Help() string {
 	return numberedListsHelp + `
 Examples:
@@ -168,7 +169,7 @@ func (c numberedListsShow) Run(ctx context.Context, p *Program) error {
 		s.say("\n")
 		t := itemTable()
 		for _, n := range l.GetItems() {
-			t.result(n)
+			t.numbered(n)
 		}
 		s.print(t)
 	})
@@ -182,7 +183,7 @@ type numberedListsItems struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (numberedListsItems) Help() string {
 	return numberedListsHelp + `With --json every line is one item.
 
@@ -192,7 +193,7 @@ Examples:
     memsidecar numbered-lists items --registry namespace --list films --all --json`
 }
 
-// Run lists.
+// Run lists the items.
 func (c numberedListsItems) Run(ctx context.Context, p *Program) error {
 	scope, conn, err := c.reach(p, c.scope)
 	if err != nil {
@@ -232,9 +233,9 @@ type numberedListsUnseen struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (numberedListsUnseen) Help() string {
-	return numberedListsHelp + `One key a line.
+	return numberedListsHelp + `Prints one key per line.
 
 Examples:
 
@@ -269,7 +270,7 @@ type numberedListsDelete struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (numberedListsDelete) Help() string {
 	return numberedListsHelp + `After its registry is deleted, every item counts as new. Current lists keep their items.
 
@@ -279,7 +280,7 @@ Examples:
     memsidecar numbered-lists delete -u alice --only shown`
 }
 
-// Run deletes.
+// Run deletes the registry, the current list, or both.
 func (c numberedListsDelete) Run(ctx context.Context, p *Program) error {
 	scope, conn, err := c.reach(p, c.scope)
 	if err != nil {

@@ -31,7 +31,7 @@ type numberedListsPut struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (numberedListsPut) Help() string {
 	return numberedListsHelp + `A line is an object with key, title and attributes. Lines are numbered in order and become the current
 list. If a line has a mistake, none is stored.
@@ -43,7 +43,7 @@ Examples:
     memsidecar numbered-lists put --scheduled --registry namespace films.jsonl`
 }
 
-// Run puts.
+// Run stores the list.
 func (c numberedListsPut) Run(ctx context.Context, p *Program) error {
 	scope, err := c.scope()
 	if err != nil {
@@ -69,7 +69,7 @@ func (c numberedListsPut) Run(ctx context.Context, p *Program) error {
 	if err := c.show(p, resp, func(s *screen) {
 		t := itemTable()
 		for _, n := range resp.GetItems() {
-			t.result(n)
+			t.numbered(n)
 		}
 		s.print(t)
 	}); err != nil {
@@ -168,7 +168,7 @@ type numberedListsImport struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (numberedListsImport) Help() string {
 	return numberedListsHelp + `A film's URL becomes its key; rating, tag and other fields become its attributes. The times at which films were first seen and
 the notified marks are kept. Existing items are not changed, so importing twice adds nothing.

@@ -26,7 +26,7 @@ type rememberCommand struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (rememberCommand) Help() string {
 	return `Without --channel-kind, the memory belongs to no channel.
 

@@ -33,7 +33,7 @@ type replayCommand struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (replayCommand) Help() string {
 	return `A line has the fields user, session, speaker, role, content, time (RFC 3339), and optionally id, channel and channel_kind.
 The messages of a user in one session and channel are one dialogue. In a group every line has the same user, and speaker
@@ -58,10 +58,10 @@ type replayedLine struct {
 	ChannelKind string    `json:"channel_kind"`
 }
 
-// maxLineBytes bounds a line of the file. JSON may write each of the 256 KiB of a message's content as six characters.
+// maxLineBytes limits a line of the file. A message's content has up to 256 KiB, and JSON may escape each byte with six characters.
 const maxLineBytes = 2 << 20
 
-// Run sends the file's dialogues, each user's in order and several users' at once.
+// Run sends the file's dialogues: those of a user in order, those of several users concurrently.
 func (c replayCommand) Run(ctx context.Context, p *Program) error {
 	byUser, err := c.dialogues(ctx, p)
 	if err != nil {
@@ -108,7 +108,7 @@ func (c replayCommand) Run(ctx context.Context, p *Program) error {
 	return r.report(c.screen(p), len(byUser), total, time.Since(started))
 }
 
-// dialogues reads the file.
+// dialogues reads the file and returns its dialogues by user.
 func (c replayCommand) dialogues(ctx context.Context, p *Program) (_ map[string][]*memsidecarv1.ConsiderMemorizingRequest, err error) {
 	in, err := p.open(ctx, c.File)
 	if err != nil {
@@ -208,7 +208,7 @@ func requestID(request *memsidecarv1.ConsiderMemorizingRequest) string {
 	return "replay-" + hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
-// replay counts the outcomes of the dialogues.
+// replay sends dialogues and counts their outcomes.
 type replay struct {
 	client memsidecarv1.MemoryServiceClient
 	bar    *progressbar.ProgressBar
@@ -217,12 +217,13 @@ type replay struct {
 	done    int
 	states  map[memsidecarv1.ConsiderationState]int
 	actions map[memsidecarv1.MemoryAction]int
-	refused []string
-	// of dialogues that are considered and yet in no session, with the first reason
+	refused []string // "user/session: error" of dialogues that the sidecar refused
+	// unrecorded counts dialogues that were considered but not recorded in a session. because is the first reason.
 	unrecorded int
 	because    string
 }
 
+// user sends the dialogues of one user. It returns only errors that end the replay; others are counted.
 func (r *replay) user(ctx context.Context, requests []*memsidecarv1.ConsiderMemorizingRequest) error {
 	for _, request := range requests {
 		resp, err := r.client.ConsiderMemorizing(ctx, request)
@@ -271,7 +272,7 @@ func (r *replay) report(s *screen, users, dialogues int, took time.Duration) err
 	return r.failure()
 }
 
-// json says the same as report, for scripts.
+// json prints what report prints, as JSON.
 func (r *replay) json(p *Program, users, dialogues int, took time.Duration) error {
 	states := map[string]int{}
 	for state, n := range r.states {

@@ -32,7 +32,7 @@ type retrieveCommand struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (retrieveCommand) Help() string {
 	return `Without --channel-kind, all channels of the user are searched, as in a direct chat.
 

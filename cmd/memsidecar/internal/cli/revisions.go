@@ -7,7 +7,7 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// standing is a memory's state with what it means.
+// standing returns a memory's state in its colour.
 func standing(m *memsidecarv1.Memory) cell {
 	looks := map[memsidecarv1.MemoryState]style{
 		memsidecarv1.MemoryState_MEMORY_STATE_ACTIVE:      green,
@@ -17,12 +17,12 @@ func standing(m *memsidecarv1.Memory) cell {
 		memsidecarv1.MemoryState_MEMORY_STATE_WITHDRAWN:   red,
 	}
 	if m.GetState() == memsidecarv1.MemoryState_MEMORY_STATE_UNSPECIFIED {
-		return cell{} // deleted, or of a sidecar that knows no states
+		return cell{} // the memory is deleted, or the sidecar is older than the states
 	}
 	return cell{nameOf(m.GetState().String(), memoryStatePrefix), looks[m.GetState()]}
 }
 
-// held is from when to when a memory held, or holds.
+// held returns the period in which a memory was or is valid: "since DATE", "to DATE" or "DATE to DATE".
 func held(m *memsidecarv1.Memory) string {
 	from, to := date(m.GetValidStartTime()), date(m.GetValidEndTime())
 	if to == "" {
@@ -39,7 +39,7 @@ type memoriesRevisions struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (memoriesRevisions) Help() string {
 	return `Lists the changes of the memory, of memories that it replaced, and of memories that replaced it, newest first. With --json
 every line is one change.
@@ -80,7 +80,7 @@ func changeName(r *memsidecarv1.MemoryRevision) string {
 	return nameOf(r.GetChange().String(), "MEMORY_REVISION_CHANGE_")
 }
 
-// before is what the change replaced: another memory, or the words that the memory had.
+// before returns what the change replaced: another memory, or the memory's earlier text or state.
 func before(r *memsidecarv1.MemoryRevision) string {
 	was := r.GetPrevious()
 	switch {
@@ -103,7 +103,7 @@ type memoriesRevert struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (memoriesRevert) Help() string {
 	return `Undoes the newest change that was not undone yet. A superseded memory becomes active again and its replacement is withdrawn;
 an edited memory gets its earlier text; a withdrawn memory is restored.
@@ -113,7 +113,7 @@ Examples:
     memsidecar memories revert -u alice mem_ixmff34jmcga2cmhdf6jbmhr`
 }
 
-// Run undoes the change and shows the memory that holds again.
+// Run undoes the change and shows the memory as it is afterwards.
 func (c memoriesRevert) Run(ctx context.Context, p *Program) error {
 	scope, conn, err := c.reach(p, c.sees)
 	if err != nil {
@@ -138,7 +138,7 @@ type memoriesRelease struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (memoriesRelease) Help() string {
 	return `Retrieve finds released memories. With --json every line is one memory.
 
@@ -148,7 +148,7 @@ Examples:
     memsidecar memories release -u alice mem_ixmff34jmcga2cmhdf6jbmhr`
 }
 
-// Run releases one after the other.
+// Run releases the memories one by one.
 func (c memoriesRelease) Run(ctx context.Context, p *Program) error {
 	scope, conn, err := c.reach(p, c.sees)
 	if err != nil {

@@ -75,7 +75,7 @@ type sessionsList struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (sessionsList) Help() string {
 	return `Without --user, lists sessions without a user. Without --channel-kind, lists sessions of all channels. With --json every line is
 one session.
@@ -86,7 +86,7 @@ Examples:
     memsidecar sessions list -u alice --channel g1 --channel-kind group`
 }
 
-// Run lists.
+// Run lists sessions.
 func (c sessionsList) Run(ctx context.Context, p *Program) error {
 	scope, conn, err := c.reach(p, c.sees)
 	if err != nil {
@@ -151,7 +151,7 @@ type sessionsGet struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (sessionsGet) Help() string {
 	return currentHelp + `
 Examples:
@@ -246,7 +246,7 @@ type sessionsSwitch struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (sessionsSwitch) Help() string {
 	return `Calls without a session id use the current session of the channel. In a group, other users keep theirs.
 
@@ -256,7 +256,7 @@ Examples:
     memsidecar sessions switch -u alice --none`
 }
 
-// Run switches.
+// Run switches the current session.
 func (c sessionsSwitch) Run(ctx context.Context, p *Program) error {
 	if _, err := c.whole(); err != nil {
 		return err

@@ -42,7 +42,7 @@ type sessionsExport struct {
 	sidecarFlag
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (sessionsExport) Help() string {
 	return sessionsHelp + `Without --session, the current session of the channel is exported.
 json is one object with its messages; jsonl is one line for the session and then one line per message (docs/cli.md).

@@ -40,7 +40,7 @@ type sessionsMessages struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (sessionsMessages) Help() string {
 	return currentHelp + `With --json every line is one message with all its fields.
 
@@ -51,7 +51,7 @@ Examples:
     memsidecar sessions messages -u 小林 --all --text --label ancestor_yan=严氏先祖`
 }
 
-// Run lists.
+// Run lists messages of the session.
 func (c sessionsMessages) Run(ctx context.Context, p *Program) error {
 	if c.Text && c.JSON {
 		return usage("--text and --json exclude each other")
@@ -189,7 +189,7 @@ type sessionsContext struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (sessionsContext) Help() string {
 	return currentHelp + `With --json the messages and the summary are separate fields.
 
@@ -264,7 +264,7 @@ type sessionsTopics struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (sessionsTopics) Help() string {
 	return `Counts the topics of a session; without an id those of the user, and without --user those of the namespace, as far as the
 channel may see them. BEFORE is the number of messages in the preceding period of the same length.

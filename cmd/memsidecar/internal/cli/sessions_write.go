@@ -33,7 +33,7 @@ type sessionsAppend struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (sessionsAppend) Help() string {
 	return sessionsHelp + `A session that does not exist is created. Without --channel-kind, it belongs to no channel.
 
@@ -44,7 +44,7 @@ Examples:
     echo '{"role": "ROLE_USER", "content": "Hello"}' | memsidecar sessions append -u alice --file -`
 }
 
-// Run appends.
+// Run appends the messages and shows how many were added.
 func (c sessionsAppend) Run(ctx context.Context, p *Program) error {
 	scope, err := c.says()
 	if err != nil {
@@ -78,7 +78,7 @@ func (c sessionsAppend) Run(ctx context.Context, p *Program) error {
 	})
 }
 
-// messages are what to add; of a file with the lines on which they are.
+// messages returns the messages to add. lines are their line numbers if they come from a file.
 func (c sessionsAppend) messages(ctx context.Context, p *Program) (list []*memsidecarv1.Message, lines []int, err error) {
 	one := len(c.Text) > 0
 	if one == (c.File != "") {
@@ -111,10 +111,11 @@ func (c sessionsAppend) messages(ctx context.Context, p *Program) (list []*memsi
 	return list, lines, nil
 }
 
-// maxAppendBatch is the most that one call takes.
+// maxAppendBatch is the maximum number of messages in one call.
 const maxAppendBatch = 1000
 
-// readMessages reads a message of the API a line.
+// readMessages reads lines with one message each, in the JSON of the API, and returns the messages with their line numbers. It stops
+// after maxAppendBatch+1 messages.
 func readMessages(in io.Reader) (list []*memsidecarv1.Message, numbers []int, err error) {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, maxRecordBytes)
@@ -131,10 +132,10 @@ func readMessages(in io.Reader) (list []*memsidecarv1.Message, numbers []int, er
 	return list, numbers, lines.Err()
 }
 
-// listed is how the sidecar names a message of a list.
+// listed matches a message's position in errors of the sidecar, for example "messages[3].".
 var listed = regexp.MustCompile(`messages\[(\d+)\]\.?`)
 
-// linesFor names lines instead of positions.
+// linesFor replaces the positions of messages in an error with their line numbers.
 func linesFor(message string, lines []int) string {
 	message = strings.TrimPrefix(message, "invalid request: ")
 	return listed.ReplaceAllStringFunc(message, func(found string) string {
@@ -146,7 +147,7 @@ func linesFor(message string, lines []int) string {
 	})
 }
 
-// inputName is what people know an input as.
+// inputName returns the name of an input for errors.
 func inputName(file string) string {
 	if file == "-" {
 		return "standard input"
@@ -157,7 +158,7 @@ func inputName(file string) string {
 // every is the number of user messages after which messages are considered automatically.
 type every struct {
 	given bool
-	n     *int32 // nil: not decided here
+	n     *int32 // nil: the default
 }
 
 // UnmarshalText reads a number, or "default".
@@ -175,10 +176,10 @@ func (e *every) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// everyName says in words what a session, or a user's settings, decide.
-func everyName(decided bool, n int32, otherwise string) string {
+// everyName describes the value n of a session or of a user's settings. If it is not set, it returns otherwise.
+func everyName(set bool, n int32, otherwise string) string {
 	switch {
-	case !decided:
+	case !set:
 		return otherwise
 	case n == 0:
 		return "never automatically"
@@ -199,7 +200,7 @@ type sessionsUpdate struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (sessionsUpdate) Help() string {
 	return currentHelp + `Only what is given is changed.
 
@@ -252,7 +253,7 @@ type sessionsDelete struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (sessionsDelete) Help() string {
 	return sessionsHelp + `Deletes the messages, the summary and pending considerations; memories from the session stay without --memories.
 With --json every line is the result for one session.
@@ -263,7 +264,7 @@ Examples:
     memsidecar sessions delete -u alice chat-1`
 }
 
-// deleted answers with what was deleted, and of which session: several may have been asked for.
+// deleted prints the result as a line of JSON. It adds the session's id, because a command may delete several sessions.
 func (c sessionsDelete) deleted(p *Program, id string, resp *memsidecarv1.DeleteSessionResponse) error {
 	name, err := json.Marshal(id)
 	if err != nil {
@@ -277,7 +278,7 @@ func (c sessionsDelete) deleted(p *Program, id string, resp *memsidecarv1.Delete
 	return err
 }
 
-// Run deletes one after the other.
+// Run deletes the sessions one by one.
 func (c sessionsDelete) Run(ctx context.Context, p *Program) error {
 	conn, err := c.dial(p)
 	if err != nil {

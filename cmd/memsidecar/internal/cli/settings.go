@@ -20,7 +20,7 @@ type settingsGet struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (settingsGet) Help() string {
 	return `Examples:
 
@@ -71,7 +71,7 @@ type settingsSet struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (settingsSet) Help() string {
 	return `Only what is given is changed.
 

@@ -20,7 +20,7 @@ type statusCommand struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (statusCommand) Help() string {
 	return `Shows the queue, costs, budgets and quotas of the namespace; with --user also those of that user.
 
@@ -174,7 +174,7 @@ type healthCommand struct {
 	JSON    bool          `group:"output" help:"Print JSON."`
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (healthCommand) Help() string {
 	return `The exit code is 0 only if the status is SERVING. It calls the standard gRPC health service.
 
@@ -184,7 +184,7 @@ Examples:
     HEALTHCHECK CMD ["/memsidecar", "health"]`
 }
 
-// Run asks.
+// Run asks the sidecar whether it serves.
 func (c healthCommand) Run(ctx context.Context, p *Program) error {
 	conn, err := calls{c.sidecarFlag, c.Timeout}.dial(p)
 	if err != nil {

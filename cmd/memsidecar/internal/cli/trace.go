@@ -28,11 +28,11 @@ type traceList struct {
 	output
 }
 
-// traceHelp is what is true of all commands about traces.
+// traceHelp begins the help of commands about one trace.
 const traceHelp = `Without --user, the command works on traces without a user.
 `
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (traceList) Help() string {
 	return `Without --user, lists traces without a user. Traces are written in the background: a crash loses the last second.
 With --json every line is one trace.
@@ -43,7 +43,7 @@ Examples:
     memsidecar trace list -u alice --kind retrieve --after 2026-11-20 --turn turn-7`
 }
 
-// Run lists.
+// Run lists the traces.
 func (c traceList) Run(ctx context.Context, p *Program) error {
 	scope, conn, err := c.reach(p, c.sees)
 	if err != nil {
@@ -83,7 +83,7 @@ func (c traceList) Run(ctx context.Context, p *Program) error {
 
 func traceName(t *memsidecarv1.Trace) string { return nameOf(t.GetKind().String(), tracePrefix) }
 
-// took is a time as people read one: three digits are enough.
+// took formats a duration, rounded so that people can read it: 1.23s, 4.56ms, 789µs.
 func took(d time.Duration) string {
 	switch {
 	case d >= time.Second:
@@ -94,7 +94,7 @@ func took(d time.Duration) string {
 	return d.Round(time.Microsecond).String()
 }
 
-// outcome is what came of it, in a line.
+// outcome describes the result of a trace in a line.
 func outcome(t *memsidecarv1.Trace) cell {
 	switch {
 	case t.GetError() != "":
@@ -135,7 +135,7 @@ type traceShow struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (traceShow) Help() string {
 	return traceHelp + `Candidates are shown with their current texts. Answers contain the id, for example that of retrieve --json.
 
@@ -180,14 +180,14 @@ func (c traceShow) Run(ctx context.Context, p *Program) error {
 	})
 }
 
-// candidateTexts finds what candidates say: a trace has their ids.
+// candidateTexts reads the texts of candidates, because a trace has only their ids.
 type candidateTexts struct {
 	conn  *connection
 	scope *memsidecarv1.Scope
 	found []string
 }
 
-// gone is what stands for the text of what was deleted since, or is not visible from here.
+// gone is shown instead of a text that was deleted or is not visible in this scope.
 const gone = "(deleted since)"
 
 func (c *candidateTexts) find(ctx context.Context, candidate *memsidecarv1.TraceCandidate) error {
@@ -245,7 +245,7 @@ func (s *screen) trace(t *memsidecarv1.Trace, texts []string) {
 	s.toolCalls(t)
 }
 
-// exactly is when it began, to the millisecond: traces are compared with logs.
+// exactly formats when a trace began, with milliseconds, so that it can be found in logs.
 func exactly(t *memsidecarv1.Trace) string {
 	return t.GetStartTime().AsTime().Local().Format("2006-01-02 15:04:05.000")
 }
@@ -257,7 +257,7 @@ func (s *screen) retrieveTrace(r *memsidecarv1.RetrieveTrace, texts []string) {
 		r.GetQuery(),
 		"top k",
 		r.GetTopK(),
-		"min score",
+		"min relevance",
 		fmt.Sprintf("%.2f", r.GetMinRelevance()),
 		"as of",
 		date(r.GetReadTime()),

@@ -10,27 +10,27 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// longest is the latency above which no distinction is made.
+// longest is the highest latency that is recorded; longer ones are recorded as this.
 const longest = 5 * time.Minute
 
-// Limits bound a run: it ends with the first that is reached. One of Duration and Calls must be set.
+// Limits limits a run, which ends when the first limit is reached. Duration or Calls must be set.
 type Limits struct {
-	Callers  int           // at once, each with one call at a time
-	Duration time.Duration // after it no call is begun but the first; 0 is no limit
-	Calls    int64         // calls begun by all callers together; 0 is no limit
+	Callers  int           // goroutines, each with one call at a time
+	Duration time.Duration // after it no call starts, except the first of the run; 0 is no limit
+	Calls    int64         // calls of all callers together; 0 is no limit
 }
 
-// Answer is what a call came to.
+// Answer is the result of a call without an error.
 type Answer struct {
 	Degraded bool
-	// Overtaken is that the user was forgotten while the call was under way, and that it was refused for that: as it should be.
+	// Overtaken means that the call was refused because the user was forgotten while it ran. This is the intended behaviour.
 	Overtaken bool
 }
 
 // Call makes the n-th call of a run, counted from 0.
 type Call func(ctx context.Context, n int64) (Answer, error)
 
-// Stats is what the callers of a run saw. Latencies are of calls that were answered without an error.
+// Stats counts the calls of a run. Latencies are those of calls without an error.
 type Stats struct {
 	Calls    int64 // answered without an error
 	Errors   int64
@@ -42,7 +42,7 @@ type Stats struct {
 	latencies *hdrhistogram.Histogram // of microseconds
 }
 
-// Run calls until a limit is reached or the context ends. Calls that the end of the context cut off do not count.
+// Run makes calls until a limit is reached or the context ends. Calls that fail because the context ended are not counted.
 func Run(ctx context.Context, limits Limits, call Call) Stats {
 	r := run{limits: limits, call: call}
 	started := time.Now()
@@ -54,7 +54,7 @@ func Run(ctx context.Context, limits Limits, call Call) Stats {
 	var callers sync.WaitGroup
 	for range limits.Callers {
 		callers.Go(func() {
-			own := newStats() // of each caller, so that they do not wait for each other
+			own := newStats() // one for each caller, so that callers do not wait for a lock
 			r.caller(ctx, &own)
 			mu.Lock()
 			defer mu.Unlock()
@@ -101,7 +101,7 @@ func (r *run) caller(ctx context.Context, s *Stats) {
 	}
 }
 
-// take returns the number of the next call, if there is to be one.
+// take returns the number of the next call; ok is false if a limit is reached.
 func (r *run) take() (n int64, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -128,7 +128,7 @@ func (s *Stats) add(other *Stats) {
 	s.latencies.Merge(other.latencies)
 }
 
-// PerSecond is how many calls a second were answered.
+// PerSecond returns the number of calls per second that were answered without an error.
 func (s *Stats) PerSecond() float64 {
 	if s.Elapsed <= 0 {
 		return 0
@@ -136,7 +136,7 @@ func (s *Stats) PerSecond() float64 {
 	return float64(s.Calls) / s.Elapsed.Seconds()
 }
 
-// Percentile is the latency that p percent of the calls did not exceed; 100 is the longest. It is true to 0.1%.
+// Percentile returns the latency that p percent of the calls did not exceed, within 0.1 %. p is 0 to 100.
 func (s *Stats) Percentile(p float64) time.Duration {
 	return time.Duration(s.latencies.ValueAtPercentile(p)) * time.Microsecond
 }
