@@ -43,6 +43,8 @@ type Traces interface {
 type Deps struct {
 	Store    Store
 	Messages recall.Store // nil: no messages are found
+	// Sessions reports whether a namespace has sessions, the source of messages. Optional.
+	Sessions interface{ CheckEnabled(namespace string) error }
 	Settings Settings
 	Embedder embed.Embedder
 	Traces   Traces
@@ -167,8 +169,13 @@ func New(parts Deps, options Options) *Retriever {
 // Close writes the use counts that wait.
 func (r *Retriever) Close() { r.uses.Close() }
 
-// Retrieve answers a query. It returns an error only when the caller gave up.
+// Retrieve answers a query. It returns an error only when the caller gave up, or asks for messages in a namespace without sessions.
 func (r *Retriever) Retrieve(ctx context.Context, q Query) (Result, error) {
+	if r.Sessions != nil && slices.Contains(q.Sources, Messages) {
+		if err := r.Sessions.CheckEnabled(q.Scope.Namespace); err != nil {
+			return Result{}, err
+		}
+	}
 	ctx, recording := trace.Begin(ctx, q.Scope)
 	started := recording.At()
 	now := q.at(started)

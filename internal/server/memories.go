@@ -16,7 +16,6 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/queue"
 	"github.com/memsidecar/memsidecar/internal/retrieve"
-	"github.com/memsidecar/memsidecar/internal/session"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
@@ -30,8 +29,6 @@ type MemoryDeps struct {
 	Store      vectorstore.Store
 	// Curve scores how likely a memory is to be kept.
 	Curve retention.Curve
-	// Conversations are the source of past messages.
-	Conversations *session.Service
 }
 
 // memoryService implements memsidecarv1.MemoryServiceServer, in the files named after its calls.

@@ -10,7 +10,6 @@ import (
 
 	"golang.org/x/text/language"
 
-	"github.com/memsidecar/memsidecar/internal/lang/topics"
 	"github.com/memsidecar/memsidecar/internal/manage"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/session"
@@ -31,7 +30,6 @@ const (
 type SessionDeps struct {
 	Conversations *session.Service
 	Eraser        *manage.Eraser // deletes sessions
-	Topics        *topics.Counter
 }
 
 // sessionService implements memsidecarv1.SessionServiceServer, in the files named after its calls.
@@ -60,7 +58,6 @@ func (s *sessionService) AppendMessages(
 	scope, viewer := s.sessionScope(r.GetScope(), &v)
 	d := memory.Dialogue{Scope: scope, Messages: s.options.toMessages(r.GetMessages(), &v)}
 	v = append(v, d.Validate()...)
-	checkSpeakers(d, "messages", 0, &v)
 	if err := v.Err(); err != nil {
 		return nil, err
 	}
@@ -72,19 +69,6 @@ func (s *sessionService) AppendMessages(
 		Session: s.session(&appended.Session), Created: appended.Created, AddedCount: clamped(appended.Added),
 		Positions: appended.Positions, Withheld: fromWithheld(appended.Withheld),
 	}, nil
-}
-
-// checkSpeakers rejects speaker ids when the scope has neither a user nor a group. Speakers become participants, and only participants see
-// a session that is not a group's.
-func checkSpeakers(d memory.Dialogue, list string, first int, v *memory.Violations) {
-	for i, m := range d.Messages {
-		if m.Speaker != "" && d.Scope.UserID == "" && d.Scope.Channel.Kind != memory.ChannelGroup {
-			v.Add(
-				fmt.Sprintf("%s[%d].speaker_id", list, first+i),
-				"names a speaker, but the scope has neither a user nor a group: set scope.user_id, or the group's channel",
-			)
-		}
-	}
 }
 
 // GetContext implements memsidecarv1.SessionServiceServer.
@@ -318,9 +302,6 @@ func (s *sessionService) DeleteSession(
 		v.Add("scope.session_id", "is required: name the session to delete")
 	}
 	if err := v.Err(); err != nil {
-		return nil, err
-	}
-	if err := s.Conversations.CheckEnabled(scope.Namespace); err != nil {
 		return nil, err
 	}
 	receipt, err := s.Eraser.DeleteSession(ctx, viewer, scope.SessionID, r.GetDeleteMemories())

@@ -11,13 +11,19 @@ import (
 
 // The commands on single sessions. An empty session id means the user's current session in the viewer's channel.
 
+// Policies returns the policy of a namespace.
+type Policies func(namespace string) Policy
+
 // CheckEnabled returns memory.ErrPrecondition if sessions are switched off for the namespace.
-func (w *Writer) CheckEnabled(namespace string) error {
-	if w.Policy(namespace).Enabled {
+func (p Policies) CheckEnabled(namespace string) error {
+	if p(namespace).Enabled {
 		return nil
 	}
 	return fmt.Errorf("%w: sessions are switched off for the namespace %q (session.enabled)", memory.ErrPrecondition, namespace)
 }
+
+// CheckEnabled is Policies.CheckEnabled.
+func (w *Writer) CheckEnabled(namespace string) error { return w.Policies.CheckEnabled(namespace) }
 
 // current returns the id of the current session, or "".
 func (k *Service) current(ctx context.Context, v Viewer) (string, error) {

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -15,8 +16,7 @@ import (
 type WriterConfig struct {
 	Store    Store
 	Settings Settings
-	// Policies returns the policy of a namespace. It is asked on every use.
-	Policies func(namespace string) Policy
+	Policies Policies // asked on every use
 	// SummaryWindow is the number of messages of a default window whose older messages are summarised; 0: nothing is summarised.
 	SummaryWindow int
 	// Digest returns when a digest of a user with these settings is due. ok is false when digests are made on request only. Optional.
@@ -72,6 +72,13 @@ func (w *Writer) Append(ctx context.Context, r AppendRequest) (Appended, error) 
 	if err := w.CheckEnabled(r.Scope.Namespace); err != nil {
 		return Appended{}, err
 	}
+	var v memory.Violations
+	for i := range r.Messages {
+		v.Check(fmt.Sprintf("messages[%d].speaker_id", i), speakerProblem(r.Scope, &r.Messages[i]))
+	}
+	if err := v.Err(); err != nil {
+		return Appended{}, err
+	}
 	a, err := w.append(ctx, r)
 	if err != nil {
 		return Appended{}, err
@@ -88,6 +95,15 @@ func (w *Writer) Append(ctx context.Context, r AppendRequest) (Appended, error) 
 		}
 	}
 	return appended, err
+}
+
+// speakerProblem rejects a speaker when the scope has neither a user nor a group. Speakers become participants, and only participants see
+// a session that is not a group's.
+func speakerProblem(scope memory.Scope, m *memory.Message) string {
+	if m.Speaker == "" || scope.UserID != "" || scope.Channel.Kind == memory.ChannelGroup {
+		return ""
+	}
+	return "names a speaker, but the scope has neither a user nor a group: set scope.user_id, or the group's channel"
 }
 
 // RecordRequest is a dialogue to add to a session and to consider.

@@ -121,6 +121,7 @@ func (p *components) startReading(context.Context) error {
 	p.Retriever = retrieve.New(retrieve.Deps{
 		Store:          p.store,
 		Messages:       p.past,
+		Sessions:       policies(*cfg),
 		Settings:       p.settings,
 		Traces:         p.traces,
 		Embedder:       embed.WithCache(&p.models.embedder, cfg.Embedding.CacheEntries, p.counts.LookedUp),

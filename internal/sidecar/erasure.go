@@ -58,6 +58,7 @@ func (p *components) newManage() (*manage.Service, *manage.Eraser, *manage.Expor
 		Purger:     p.storage,
 		Memories:   memories,
 		Sessions:   p.sessions,
+		Policies:   p.writer,
 		Traces:     p.traces,
 		Lists:      p.lists,
 	})

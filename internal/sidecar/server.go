@@ -3,7 +3,6 @@ package sidecar
 import (
 	"context"
 
-	"github.com/memsidecar/memsidecar/internal/lang/topics"
 	"github.com/memsidecar/memsidecar/internal/manage/audit"
 	"github.com/memsidecar/memsidecar/internal/server"
 	"github.com/memsidecar/memsidecar/internal/sqlstore"
@@ -15,13 +14,12 @@ func (p *components) newServer(context.Context) error {
 	memories, eraser, exporter := p.newManage()
 	p.server = server.New(server.Deps{
 		Memories: server.MemoryDeps{
-			Considerer:    p.considerer,
-			Queue:         p.jobs,
-			Retriever:     p.Retriever,
-			Memories:      memories,
-			Store:         p.store,
-			Curve:         p.curve,
-			Conversations: p.Sessions,
+			Considerer: p.considerer,
+			Queue:      p.jobs,
+			Retriever:  p.Retriever,
+			Memories:   memories,
+			Store:      p.store,
+			Curve:      p.curve,
 		},
 		Users: server.UserDeps{
 			List:          sqlstore.NewUsers(p.storage).List,
@@ -34,7 +32,6 @@ func (p *components) newServer(context.Context) error {
 		Sessions: server.SessionDeps{
 			Conversations: p.Sessions,
 			Eraser:        eraser,
-			Topics:        topics.NewCounter(redactedSource{sqlstore.NewTopics(p.storage), p.redactor}),
 		},
 		Lists: p.numbered,
 		Digests: server.DigestDeps{
