@@ -211,7 +211,17 @@ func eraser(w *world) *manage.Eraser {
 			},
 		},
 		Purger: disk{w}, Memories: service(w), Sessions: talks{w}, Traces: traces{w}, Lists: shown{w},
+		Policies: session.Policies(func(namespace string) session.Policy { return session.Policy{Enabled: namespace != "off"} }),
 	})
+}
+
+// TestDeleteSessionNeedsSessions: nothing is done in a namespace without sessions.
+func TestDeleteSessionNeedsSessions(t *testing.T) {
+	w := &world{}
+	_, err := eraser(w).DeleteSession(t.Context(), session.Viewer{Namespace: "off"}, "s", true)
+	if !errors.Is(err, memory.ErrPrecondition) || len(w.steps) > 0 {
+		t.Errorf("%v, after %q", err, w.steps)
+	}
 }
 
 func exporter(w *world) *manage.Exporter {

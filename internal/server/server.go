@@ -24,7 +24,6 @@ import (
 	"google.golang.org/grpc/reflection"
 
 	"github.com/memsidecar/memsidecar/internal/inflight"
-	"github.com/memsidecar/memsidecar/internal/lang/redact"
 	"github.com/memsidecar/memsidecar/internal/lists"
 	"github.com/memsidecar/memsidecar/internal/manage"
 	"github.com/memsidecar/memsidecar/internal/memory"
@@ -88,10 +87,6 @@ type Options struct {
 	MaxContextChars int
 	// NotebookEntries is the default of GetNotebook.
 	NotebookEntries int
-	// RedactHistory removes secrets from messages and session titles before they are used or stored; nil: they are stored unchanged.
-	RedactHistory *redact.Redactor
-	// RedactWrites removes secrets from memories that callers write themselves; nil: they are stored unchanged.
-	RedactWrites *redact.Redactor
 	// Answered is called after each call with its full method, code and duration. Optional.
 	Answered func(method, code string, took time.Duration)
 	// Tracing records the calls as OpenTelemetry spans; nil records none.

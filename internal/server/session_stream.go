@@ -98,19 +98,14 @@ func (s *sessionService) newImport(p *memsidecarv1.ImportedSession) (*session.Im
 		scope.SessionID = about.GetId()
 		v.Check("session.session.id", memory.IDProblem(scope.SessionID))
 	}
-	v.Check("session.session.title", titleProblem(about.GetTitle()))
-	v.Check("session.session.metadata_json", metadataProblem(about.GetMetadataJson()))
 	fields := session.Import{
-		Title:         s.options.RedactHistory.Text(about.GetTitle()),
-		Metadata:      s.options.RedactHistory.JSON(about.GetMetadataJson()),
-		MemorizeEvery: toEvery(about.MemorizeEvery != nil, about.GetMemorizeEvery(), "session.session.memorize_every", &v),
+		Title:         about.GetTitle(),
+		Metadata:      about.GetMetadataJson(),
+		MemorizeEvery: toEvery(about.MemorizeEvery),
 		CreatedAt:     toTime(about.GetCreateTime(), "session.session.create_time", &v),
 		UpdatedAt:     toTime(about.GetUpdateTime(), "session.session.update_time", &v),
 	}
-	if err := v.Err(); err != nil {
-		return nil, err
-	}
-	return s.Conversations.Import(scope, viewer.Audience, fields, !p.GetConsider())
+	return s.Conversations.Import(scope, viewer.Audience, fields, !p.GetConsider(), v)
 }
 
 // imported adds the i-th message of the stream.
@@ -120,6 +115,6 @@ func (s *sessionService) imported(ctx context.Context, importer *session.Importe
 		return memory.Invalid(at, "is missing: each message of the stream after the first must have one")
 	}
 	var v memory.Violations
-	m := s.options.toMessage(p, at, &v)
+	m := toMessage(p, at, &v)
 	return importer.Add(ctx, m, v)
 }

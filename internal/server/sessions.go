@@ -3,10 +3,7 @@ package server
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"fmt"
 	"time"
-	"unicode/utf8"
 
 	"golang.org/x/text/language"
 
@@ -56,7 +53,7 @@ func (s *sessionService) AppendMessages(
 ) (*memsidecarv1.AppendMessagesResponse, error) {
 	var v memory.Violations
 	scope, viewer := s.sessionScope(r.GetScope(), &v)
-	d := memory.Dialogue{Scope: scope, Messages: s.options.toMessages(r.GetMessages(), &v)}
+	d := memory.Dialogue{Scope: scope, Messages: toMessages(r.GetMessages(), &v)}
 	v = append(v, d.Validate()...)
 	if err := v.Err(); err != nil {
 		return nil, err
@@ -227,47 +224,19 @@ func (s *sessionService) UpdateSession(
 	for _, field := range maskedFields(r.GetUpdateMask(), p, []string{"title", "metadata_json", "memorize_every"}, "session", &v) {
 		switch field {
 		case "title":
-			title := s.options.RedactHistory.Text(p.GetTitle())
-			v.Check("session.title", titleProblem(title))
-			patch.Title = &title
+			patch.Title = &p.Title
 		case "metadata_json":
-			metadata := s.options.RedactHistory.JSON(p.GetMetadataJson())
-			v.Check("session.metadata_json", metadataProblem(metadata))
-			patch.Metadata = &metadata
+			patch.Metadata = &p.MetadataJson
 		case "memorize_every":
-			every := toEvery(p.MemorizeEvery != nil, p.GetMemorizeEvery(), "session.memorize_every", &v)
+			every := toEvery(p.MemorizeEvery)
 			patch.MemorizeEvery = &every
 		}
 	}
-	if err := v.Err(); err != nil {
-		return nil, err
-	}
-	updated, err := s.Conversations.Update(ctx, viewer, scope.SessionID, patch)
+	updated, err := s.Conversations.Update(ctx, viewer, scope.SessionID, patch, v)
 	if err != nil {
 		return nil, err
 	}
 	return &memsidecarv1.UpdateSessionResponse{Session: s.session(&updated)}, nil
-}
-
-func titleProblem(title string) string {
-	if n := utf8.RuneCountInString(title); n > session.MaxTitleRunes {
-		return fmt.Sprintf("is %d characters, more than %d", n, session.MaxTitleRunes)
-	}
-	return ""
-}
-
-func metadataProblem(metadata string) string {
-	if metadata == "" {
-		return ""
-	}
-	if len(metadata) > session.MaxMetadataBytes {
-		return fmt.Sprintf("is %d bytes, more than %d", len(metadata), session.MaxMetadataBytes)
-	}
-	var object map[string]json.RawMessage
-	if json.Unmarshal([]byte(metadata), &object) != nil || object == nil {
-		return "is not a JSON object"
-	}
-	return ""
 }
 
 // SwitchSession implements memsidecarv1.SessionServiceServer.

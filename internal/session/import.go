@@ -24,8 +24,15 @@ type Importer struct {
 	Added, Skipped int64
 }
 
-// Import starts an import into the session of the scope. Settled messages are never considered.
-func (w *Writer) Import(scope memory.Scope, audience memory.Audience, about Import, settled bool) (*Importer, error) {
+// Import starts an import into the session of the scope. Settled messages are never considered. wrong are the violations found before.
+func (w *Writer) Import(
+	scope memory.Scope, audience memory.Audience, about Import, settled bool, wrong memory.Violations,
+) (*Importer, error) {
+	d := description{title: &about.Title, metadata: &about.Metadata, memorizeEvery: about.MemorizeEvery}
+	if err := d.check("session.session", wrong); err != nil {
+		return nil, err
+	}
+	about.Title, about.Metadata = w.Redactor.Text(about.Title), w.Redactor.JSON(about.Metadata)
 	if err := w.CheckEnabled(scope.Namespace); err != nil {
 		return nil, err
 	}

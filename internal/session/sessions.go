@@ -111,8 +111,21 @@ func (k *Service) WindowExpiry(s *Session, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// Update changes a session that the viewer may write to.
-func (k *Service) Update(ctx context.Context, v Viewer, id string, p Patch) (Session, error) {
+// Update changes a session that the viewer may write to. wrong are the violations found before.
+func (k *Service) Update(ctx context.Context, v Viewer, id string, p Patch, wrong memory.Violations) (Session, error) {
+	if p.Title != nil {
+		p.Title = new(k.Redactor.Text(*p.Title))
+	}
+	if p.Metadata != nil {
+		p.Metadata = new(k.Redactor.JSON(*p.Metadata))
+	}
+	d := description{title: p.Title, metadata: p.Metadata}
+	if p.MemorizeEvery != nil {
+		d.memorizeEvery = *p.MemorizeEvery
+	}
+	if err := d.check("session", wrong); err != nil {
+		return Session{}, err
+	}
 	id, err := k.resolve(ctx, v, id)
 	if err != nil {
 		return Session{}, err

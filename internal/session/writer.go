@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/memsidecar/memsidecar/internal/background"
+	"github.com/memsidecar/memsidecar/internal/lang/redact"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/queue"
 )
@@ -17,6 +18,8 @@ type WriterConfig struct {
 	Store    Store
 	Settings Settings
 	Policies Policies // asked on every use
+	// Redactor removes secrets from messages, titles and metadata before they are stored; nil: they are stored as they were sent.
+	Redactor *redact.Redactor
 	// SummaryWindow is the number of messages of a default window whose older messages are summarised; 0: nothing is summarised.
 	SummaryWindow int
 	// Digest returns when a digest of a user with these settings is due. ok is false when digests are made on request only. Optional.
@@ -61,7 +64,8 @@ type AppendRequest struct {
 	Scope    memory.Scope // SessionID "" is the current session, or a new one
 	Audience memory.Audience
 	Messages []memory.Message // valid
-	// Hashes are memory.Hashes of the messages as they were sent. nil: the messages are as they were sent, and Append completes them.
+	// Hashes are memory.Hashes of the messages before they were completed. nil: the messages are as they were sent, and Append removes
+	// their secrets and completes them.
 	Hashes  [][]byte
 	Settled bool    // history only: never considered
 	Import  *Import // see Append.Import
@@ -141,6 +145,7 @@ func (w *Writer) added() {
 func (w *Writer) append(ctx context.Context, r AppendRequest) (_ Append, err error) {
 	now := time.Now()
 	if r.Hashes == nil {
+		r.Messages = w.Redactor.Messages(r.Messages)
 		if r.Hashes, err = memory.Hashes(r.Messages); err != nil {
 			return Append{}, err
 		}

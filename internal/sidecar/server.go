@@ -3,6 +3,7 @@ package sidecar
 import (
 	"context"
 
+	"github.com/memsidecar/memsidecar/internal/manage"
 	"github.com/memsidecar/memsidecar/internal/manage/audit"
 	"github.com/memsidecar/memsidecar/internal/server"
 	"github.com/memsidecar/memsidecar/internal/sqlstore"
@@ -25,7 +26,7 @@ func (p *components) newServer(context.Context) error {
 			List:          sqlstore.NewUsers(p.storage).List,
 			Eraser:        eraser,
 			Exporter:      exporter,
-			Settings:      p.settings,
+			Settings:      &manage.Settings{Store: p.settings},
 			Conversations: p.Sessions,
 			Lists:         p.numbered,
 		},
@@ -66,8 +67,6 @@ func (p *components) newServer(context.Context) error {
 		MinRelevance:    cfg.Retrieval.MinRelevance,
 		MaxContextChars: cfg.Retrieval.MaxContextChars,
 		NotebookEntries: cfg.Notebook.MaxEntries,
-		RedactHistory:   historyRedactor(p.cfg, p.redactor),
-		RedactWrites:    writesRedactor(p.cfg, p.redactor),
 		Answered:        p.counts.Call,
 		Tracing:         p.tracing,
 		Log:             p.Log,

@@ -35,6 +35,7 @@ func (p *components) newWriter() *session.Writer {
 		Store:    p.sessions,
 		Settings: p.settings,
 		Policies: policies(p.cfg),
+		Redactor: historyRedactor(p.cfg, p.redactor),
 		Digest:   p.days.rule,
 		Lists:    p.shownLists,
 		Appended: func() {
