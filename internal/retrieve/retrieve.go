@@ -48,10 +48,7 @@ type Deps struct {
 	Settings Settings
 	Embedder embed.Embedder
 	Traces   Traces
-	// StorageProblem says why storage is down, or "". What is in memory is still searched then.
-	StorageProblem func() string
-	// WriteProblem says why storage accepts no writes although it can be read, or "". New messages are not stored then. Optional.
-	WriteProblem func() string
+	Storage  memory.Storage // while it is unavailable, what is in memory is still searched
 }
 
 // Options describes a Retriever.
@@ -224,7 +221,7 @@ func (r *Retriever) Retrieve(ctx context.Context, q Query) (Result, error) {
 // degraded says what was missing, given how the two halves failed.
 func (r *Retriever) degraded(keyword, vector error) []Degradation {
 	var missing []Degradation
-	if problem := r.StorageProblem(); problem != "" {
+	if problem := r.Storage.Problem(); problem != "" {
 		missing = append(missing, Degradation{Storage, Unavailable, problem})
 	} else if keyword != nil {
 		// The keyword half needs nothing but the store.
@@ -236,10 +233,8 @@ func (r *Retriever) degraded(keyword, vector error) []Degradation {
 	default:
 		missing = append(missing, r.explain(Embedding, vector))
 	}
-	if r.WriteProblem != nil {
-		if problem := r.WriteProblem(); problem != "" {
-			missing = append(missing, Degradation{Storage, ReadOnly, problem})
-		}
+	if problem := r.Storage.WriteProblem(); problem != "" {
+		missing = append(missing, Degradation{Storage, ReadOnly, problem})
 	}
 	return missing
 }

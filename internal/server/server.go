@@ -48,7 +48,7 @@ type Deps struct {
 	Traces   Traces
 	Admin    AdminDeps
 
-	Storage Storage
+	Storage memory.Storage
 	// Calls registers the calls that may store data of a user, so that none stores anything after the user was forgotten.
 	Calls *manage.Eraser
 	// Tokens decides who may call, and Limiter how often. If nil, there is no restriction.
@@ -56,14 +56,6 @@ type Deps struct {
 	Limiter Limiter
 	// PageKey returns the database's key that encrypts page tokens.
 	PageKey func(ctx context.Context) ([]byte, error)
-}
-
-// Storage reports whether the database is available.
-type Storage interface {
-	// Problem returns why storage cannot be read, or "".
-	Problem() string
-	// WriteProblem returns why storage that can be read cannot be written, or "".
-	WriteProblem() string
 }
 
 // Options configures a Server.

@@ -62,10 +62,7 @@ type Deps struct {
 	Extract Summarizer
 	Topics  Topics
 	Traces  Traces
-	// StorageProblem returns why storage is unavailable, or "".
-	StorageProblem func() string
-	// WriteProblem returns why storage is read-only, or "". Optional.
-	WriteProblem func() string
+	Storage memory.Storage
 }
 
 // Policy is the configuration of a namespace.

@@ -119,14 +119,13 @@ func (p *components) startReading(context.Context) error {
 	})
 	p.onStop(func(context.Context) { p.traces.Close() })
 	p.Retriever = retrieve.New(retrieve.Deps{
-		Store:          p.store,
-		Messages:       p.past,
-		Sessions:       policies(*cfg),
-		Settings:       p.settings,
-		Traces:         p.traces,
-		Embedder:       embed.WithCache(&p.models.embedder, cfg.Embedding.CacheEntries, p.counts.LookedUp),
-		StorageProblem: p.state().Problem,
-		WriteProblem:   p.state().WriteProblem,
+		Store:    p.store,
+		Messages: p.past,
+		Sessions: policies(*cfg),
+		Settings: p.settings,
+		Traces:   p.traces,
+		Embedder: embed.WithCache(&p.models.embedder, cfg.Embedding.CacheEntries, p.counts.LookedUp),
+		Storage:  p.state(),
 	}, retrieve.Options{
 		Budget:          cfg.Retrieval.Budget,
 		VectorWeight:    cfg.Retrieval.VectorWeight,

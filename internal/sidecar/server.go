@@ -3,6 +3,7 @@ package sidecar
 import (
 	"context"
 
+	"github.com/memsidecar/memsidecar/internal/digest"
 	"github.com/memsidecar/memsidecar/internal/manage"
 	"github.com/memsidecar/memsidecar/internal/manage/audit"
 	"github.com/memsidecar/memsidecar/internal/server"
@@ -36,7 +37,7 @@ func (p *components) newServer(context.Context) error {
 		},
 		Lists: p.numbered,
 		Digests: server.DigestDeps{
-			Considerer: p.considerer,
+			Summarizer: &digest.Summarizer{Digests: p.days.service, Considerer: p.considerer},
 			Digests:    p.days.service,
 			Notebook:   p.days.notebook,
 		},

@@ -56,11 +56,10 @@ func (p *components) newWriter() *session.Writer {
 func (p *components) startSessions() {
 	cfg := &p.cfg
 	parts := session.Deps{
-		Considerer:     p.considerer,
-		Topics:         topics.NewCounter(redactedSource{sqlstore.NewTopics(p.storage), p.redactor}),
-		Traces:         p.traces,
-		StorageProblem: p.state().Problem,
-		WriteProblem:   p.state().WriteProblem,
+		Considerer: p.considerer,
+		Topics:     topics.NewCounter(redactedSource{sqlstore.NewTopics(p.storage), p.redactor}),
+		Traces:     p.traces,
+		Storage:    p.state(),
 	}
 	if cfg.Session.SummaryMaxChars > 0 {
 		parts.Summarizer = redactedSummaries{chosenSummarizer{p.models}, p.redactor}
