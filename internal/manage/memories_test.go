@@ -224,6 +224,36 @@ func TestDeleteSessionNeedsSessions(t *testing.T) {
 	}
 }
 
+// TestWritesAreCheckedWithoutAServer: the service itself refuses what callers may not write.
+func TestWritesAreCheckedWithoutAServer(t *testing.T) {
+	w := &world{}
+	scope := memory.Scope{Namespace: "n", UserID: "u"}
+	_, _, err := service(w).Create(t.Context(), scope, manage.Draft{Kind: "odd"}, "", nil)
+	wantInvalid(t, err, "memory.text", "memory.kind")
+	_, err = service(w).Update(t.Context(), scope.User(), "m", memory.Everything(), manage.Edit{Importance: new(2.0)}, nil)
+	wantInvalid(t, err, "memory.importance")
+	_, err = (&manage.Settings{}).Update(t.Context(), scope.User(), manage.SettingsPatch{
+		TimeZone: new("Local"), Language: new("not a language"), MemorizeEvery: new(new(-1)),
+	}, nil)
+	wantInvalid(t, err, "settings.time_zone", "settings.language", "settings.memorize_every")
+	if len(w.steps) > 0 {
+		t.Errorf("did %q", w.steps)
+	}
+}
+
+func wantInvalid(t *testing.T, err error, fields ...string) {
+	t.Helper()
+	var got []string
+	if invalid, ok := errors.AsType[*memory.InvalidError](err); ok {
+		for _, v := range invalid.Violations {
+			got = append(got, v.Field)
+		}
+	}
+	if !slices.Equal(got, fields) {
+		t.Errorf("%v names %q, want %q", err, got, fields)
+	}
+}
+
 func exporter(w *world) *manage.Exporter {
 	return &manage.Exporter{
 		Store: w, Queue: jobs{w}, Sessions: talks{w}, Settings: settings{w}, Traces: traces{w}, Tokens: tokens{w}, Lists: shown{w}, Digests: days{w},
