@@ -44,6 +44,7 @@ func (c *Considerer) Consider(ctx context.Context, r Request) (Accepted, error) 
 	if len(r.Dialogue.Messages) == 0 {
 		return c.considerNamed(ctx, r)
 	}
+	r.Dialogue.Messages = c.HistoryRedactor.Messages(r.Dialogue.Messages)
 	a, hashes, err := c.acceptance(ctx, r)
 	if err != nil {
 		return Accepted{}, err

@@ -79,7 +79,9 @@ type Deps struct {
 	Reconciler     Reconciler
 	ReconcileRules Reconciler
 	Echoes         *Echoes          // recognise what Retrieve returned; optional
-	Redactor       *redact.Redactor // removes secrets from dialogues; optional
+	Redactor       *redact.Redactor // removes secrets from dialogues when they are considered; optional
+	// HistoryRedactor removes secrets from dialogues before they are stored; optional.
+	HistoryRedactor *redact.Redactor
 }
 
 // Options describes a Considerer.

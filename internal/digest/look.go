@@ -20,6 +20,23 @@ import (
 // waitingAtOnce is the number of messages read in one query.
 const waitingAtOnce = 200
 
+// Summarizer makes digests on request.
+type Summarizer struct {
+	Digests *Service
+	// Considerer considers the user's pending messages, because a digest includes the memories that result.
+	Considerer interface {
+		ConsiderUser(ctx context.Context, user memory.User) error
+	}
+}
+
+// Summarize considers the user's pending messages, makes the digest of a day and returns it.
+func (s *Summarizer) Summarize(ctx context.Context, v Viewer, date, language string) (Day, error) {
+	if err := s.Considerer.ConsiderUser(ctx, v.User); err != nil {
+		return Day{}, err
+	}
+	return s.Digests.Summarize(ctx, v, date, language)
+}
+
 // Summarize reads the pending messages of a day, even if digests are made on request only, and returns the day's digest.
 func (k *Service) Summarize(ctx context.Context, v Viewer, date, language string) (Day, error) {
 	settings, err := k.Settings.Get(ctx, v.User)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/memsidecar/memsidecar/internal/decide"
 	"github.com/memsidecar/memsidecar/internal/lang/lexical"
+	"github.com/memsidecar/memsidecar/internal/lang/redact"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/usage"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
@@ -36,6 +37,8 @@ type Deps struct {
 	Purger Purger
 	// Rewrite writes the user's digest files again, after a deletion of something that they may contain.
 	Rewrite func(ctx context.Context, user memory.User)
+	// Redactor removes secrets from the memories that callers write; nil: they are stored as they were sent.
+	Redactor *redact.Redactor
 	// Uncache drops all cached texts, of all users.
 	Uncache func()
 }
@@ -80,9 +83,22 @@ func importanceProblem(importance float64) string {
 	return ""
 }
 
-// Create stores a valid draft. If an active memory of the same visibility says the same, that one is reinforced instead and merged is
-// true. With a request id the call can be repeated, with the same payloadHash.
-func (k *Service) Create(ctx context.Context, scope memory.Scope, d Draft, requestID string, payloadHash []byte) (m memory.Memory, merged bool, err error) {
+// Create stores a draft. If an active memory of the same visibility says the same, that one is reinforced instead and merged is true.
+// With a request id the call can be repeated with the same draft. wrong are the violations found before.
+func (k *Service) Create(
+	ctx context.Context, scope memory.Scope, d Draft, requestID string, wrong memory.Violations,
+) (m memory.Memory, merged bool, err error) {
+	d.Text = k.written(d.Text, &wrong)
+	if err := append(wrong, d.Validate("memory")...).Err(); err != nil {
+		return memory.Memory{}, false, err
+	}
+	payloadHash, err := memory.PayloadHash(struct {
+		Scope memory.Scope
+		Draft Draft
+	}{scope, d})
+	if err != nil {
+		return memory.Memory{}, false, err
+	}
 	now := time.Now()
 	if d.ObservedAt.IsZero() {
 		d.ObservedAt = now
@@ -167,15 +183,36 @@ func (k *Service) Release(ctx context.Context, user memory.User, id string, audi
 	return k.Store.Release(ctx, user, id, audience, time.Now())
 }
 
-// Edit is a change of a memory. Nil fields stay unchanged; the others must be valid.
+// Edit is a change of a memory. Nil fields stay unchanged, and are not checked.
 type Edit struct {
 	Text       *string
 	Kind       *memory.Kind
 	Importance *float64
 }
 
-// Update changes a memory.
-func (k *Service) Update(ctx context.Context, user memory.User, id string, audience memory.Audience, e Edit) (memory.Memory, error) {
+// check replaces secrets in the text, and adds what is wrong with the edit to the violations found before.
+func (k *Service) check(e *Edit, wrong memory.Violations) error {
+	d := Draft{Text: "unchanged", Kind: memory.KindFact}
+	if e.Text != nil {
+		d.Text = k.written(*e.Text, &wrong)
+		e.Text = &d.Text
+	}
+	if e.Kind != nil {
+		d.Kind = *e.Kind
+	}
+	if e.Importance != nil {
+		d.Importance = *e.Importance
+	}
+	return append(wrong, d.Validate("memory")...).Err()
+}
+
+// Update changes a memory. wrong are the violations found before.
+func (k *Service) Update(
+	ctx context.Context, user memory.User, id string, audience memory.Audience, e Edit, wrong memory.Violations,
+) (memory.Memory, error) {
+	if err := k.check(&e, wrong); err != nil {
+		return memory.Memory{}, err
+	}
 	patch := vectorstore.Patch{Text: e.Text, Kind: e.Kind, Importance: e.Importance, At: time.Now()}
 	if e.Text != nil {
 		embeddings, err := k.Vectors.Embeddings(usage.WithUser(ctx, user), []string{*e.Text})

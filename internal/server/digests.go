@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 
-	"github.com/memsidecar/memsidecar/internal/decide"
 	"github.com/memsidecar/memsidecar/internal/digest"
 	"github.com/memsidecar/memsidecar/internal/digest/notebook"
 	"github.com/memsidecar/memsidecar/internal/memory"
@@ -12,7 +11,7 @@ import (
 
 // DigestDeps are the dependencies of the digest service.
 type DigestDeps struct {
-	Considerer *decide.Considerer
+	Summarizer *digest.Summarizer
 	Digests    *digest.Service
 	Notebook   *notebook.Service
 }
@@ -87,10 +86,7 @@ func (s *digestService) SummarizeDay(ctx context.Context, r *memsidecarv1.Summar
 	if err := v.Err(); err != nil {
 		return nil, err
 	}
-	if err := s.Considerer.ConsiderUser(ctx, viewer.User); err != nil { // the digest includes the memories that result
-		return nil, err
-	}
-	day, err := s.Digests.Summarize(ctx, viewer, r.GetDay(), spoken)
+	day, err := s.Summarizer.Summarize(ctx, viewer, r.GetDay(), spoken)
 	if err != nil {
 		return nil, err
 	}

@@ -87,7 +87,7 @@ func TestErrors(t *testing.T) {
 	const secret = "open /home/operator/secret.db: key=AIza123"
 	const constant = "internal error; the server's log has the details"
 	var current func() error
-	client, log := newClient(t, Deps{Users: UserDeps{Settings: settingsFunc(func() error { return current() })}})
+	client, log := newClient(t, Deps{Users: UserDeps{Settings: &manage.Settings{Store: settingsFunc(func() error { return current() })}}})
 	for name, test := range map[string]struct {
 		answer func() error
 		code   codes.Code
@@ -139,7 +139,7 @@ func TestErrors(t *testing.T) {
 // TestGate: while storage is down only what works without it is let through.
 func TestGate(t *testing.T) {
 	client, _ := newClient(t, Deps{
-		Users:   UserDeps{Settings: settingsFunc(func() error { t.Error("a call was let through"); return nil })},
+		Users:   UserDeps{Settings: &manage.Settings{Store: settingsFunc(func() error { t.Error("a call was let through"); return nil })}},
 		Storage: storage("the disk is full"),
 	})
 	_, err := client.GetUserSettings(t.Context(), &memsidecarv1.GetUserSettingsRequest{Scope: &memsidecarv1.Scope{UserId: "u"}})
@@ -150,7 +150,7 @@ func TestGate(t *testing.T) {
 
 // TestForgedProblem: the codec's note to the interceptors is not a caller's to write.
 func TestForgedProblem(t *testing.T) {
-	client, _ := newClient(t, Deps{Users: UserDeps{Settings: settingsFunc(func() error { return nil })}})
+	client, _ := newClient(t, Deps{Users: UserDeps{Settings: &manage.Settings{Store: settingsFunc(func() error { return nil })}}})
 	for _, forged := range []string{`[]`, `null`, `{`, `[{"Field":"f","Problem":"p"}]`} {
 		request := &memsidecarv1.GetUserSettingsRequest{Scope: &memsidecarv1.Scope{UserId: "u"}}
 		request.ProtoReflect().SetUnknown(problem([]byte(forged)))

@@ -16,7 +16,6 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/queue"
 	"github.com/memsidecar/memsidecar/internal/retrieve"
-	"github.com/memsidecar/memsidecar/internal/session"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
@@ -30,8 +29,6 @@ type MemoryDeps struct {
 	Store      vectorstore.Store
 	// Curve scores how likely a memory is to be kept.
 	Curve retention.Curve
-	// Conversations are the source of past messages.
-	Conversations *session.Service
 }
 
 // memoryService implements memsidecarv1.MemoryServiceServer, in the files named after its calls.
@@ -46,23 +43,12 @@ func (s *memoryService) CreateMemory(ctx context.Context, r *memsidecarv1.Create
 	var v memory.Violations
 	scope := scopeOf(r.GetScope(), true, &v)
 	d := manage.Draft{
-		Text: s.options.writtenText(r.GetMemory().GetText(), &v), Kind: toKind(r.GetMemory().GetKind(), "memory.kind", &v),
+		Text: r.GetMemory().GetText(), Kind: toKind(r.GetMemory().GetKind(), "memory.kind", &v),
 		Importance: importance(r.GetMemory()), ObservedAt: toTime(r.GetMemory().GetObserveTime(), "memory.observe_time", &v),
 		ForceNew: r.GetForceNew(),
 	}
 	checkRequestID(r.GetRequestId(), &v)
-	v = append(v, d.Validate("memory")...)
-	if err := v.Err(); err != nil {
-		return nil, err
-	}
-	hash, err := memory.PayloadHash(struct {
-		Scope memory.Scope
-		Draft manage.Draft
-	}{scope, d})
-	if err != nil {
-		return nil, err
-	}
-	m, merged, err := s.Memories.Create(ctx, scope, d, r.GetRequestId(), hash)
+	m, merged, err := s.Memories.Create(ctx, scope, d, r.GetRequestId(), v)
 	if err != nil {
 		return nil, err
 	}
@@ -146,25 +132,17 @@ func (s *memoryService) UpdateMemory(ctx context.Context, r *memsidecarv1.Update
 	}
 	v.Check("memory.id", memory.IDProblem(p.GetId()))
 	var edit manage.Edit
-	d := manage.Draft{Text: "unchanged", Kind: defaultKind} // fields that are not changed are not checked
 	for _, field := range maskedFields(r.GetUpdateMask(), p, []string{"text", "kind", "importance"}, "memory", &v) {
 		switch field {
 		case "text":
-			d.Text = s.options.writtenText(p.GetText(), &v)
-			edit.Text = &d.Text
+			edit.Text = new(p.GetText())
 		case "kind":
-			d.Kind = toKind(p.GetKind(), "memory.kind", &v)
-			edit.Kind = &d.Kind
+			edit.Kind = new(toKind(p.GetKind(), "memory.kind", &v))
 		case "importance":
-			d.Importance = importance(p)
-			edit.Importance = &d.Importance
+			edit.Importance = new(importance(p))
 		}
 	}
-	v = append(v, d.Validate("memory")...)
-	if err := v.Err(); err != nil {
-		return nil, err
-	}
-	m, err := s.Memories.Update(ctx, scope.User(), p.GetId(), s.options.audience(scope), edit)
+	m, err := s.Memories.Update(ctx, scope.User(), p.GetId(), s.options.audience(scope), edit, v)
 	if err != nil {
 		return nil, err
 	}
@@ -214,10 +192,6 @@ func (s *memoryService) ImportMemories(stream grpc.ClientStreamingServer[memside
 		}
 		var v memory.Violations
 		m := toMemory(item.GetMemory(), at, &v)
-		if s.options.redactWritten(&m) {
-			importer.Skip()
-			continue
-		}
 		if err := importer.Add(ctx, m, v); err != nil {
 			return err
 		}

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -129,11 +128,5 @@ func (s *memoryService) query(r *memsidecarv1.RetrieveRequest) (retrieve.Query, 
 		q.Filter.Statuses = []memory.Status{memory.StatusActive, memory.StatusSuperseded, memory.StatusExpired}
 	}
 	q.Filter.AgentID = s.options.learnedBy(r.GetAgent(), scope, &v)
-	if err := v.Err(); err != nil {
-		return q, err
-	}
-	if slices.Contains(q.Sources, retrieve.Messages) {
-		return q, s.Conversations.CheckEnabled(scope.Namespace)
-	}
-	return q, nil
+	return q, v.Err()
 }

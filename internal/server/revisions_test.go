@@ -53,7 +53,7 @@ func startRemembering(t *testing.T) *remembering {
 	r.vectors = backfill.New(embedder, r.store, backfill.Options{ChunkSize: 1000, Log: log})
 	retriever := retrieve.New(retrieve.Deps{
 		Store: r.store, Settings: settingsFunc(func() error { return nil }), Embedder: embedder, Traces: untraced{},
-		StorageProblem: func() string { return "" },
+		Storage: storage(""),
 	}, retrieve.Options{Budget: time.Minute, RecencyHalfLife: time.Hour, Prompts: retrieve.DefaultPrompts(), Location: time.UTC, Log: log})
 	r.stubs, _ = newClient(t, Deps{
 		Memories: MemoryDeps{

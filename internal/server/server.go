@@ -24,7 +24,6 @@ import (
 	"google.golang.org/grpc/reflection"
 
 	"github.com/memsidecar/memsidecar/internal/inflight"
-	"github.com/memsidecar/memsidecar/internal/lang/redact"
 	"github.com/memsidecar/memsidecar/internal/lists"
 	"github.com/memsidecar/memsidecar/internal/manage"
 	"github.com/memsidecar/memsidecar/internal/memory"
@@ -49,7 +48,7 @@ type Deps struct {
 	Traces   Traces
 	Admin    AdminDeps
 
-	Storage Storage
+	Storage memory.Storage
 	// Calls registers the calls that may store data of a user, so that none stores anything after the user was forgotten.
 	Calls *manage.Eraser
 	// Tokens decides who may call, and Limiter how often. If nil, there is no restriction.
@@ -57,14 +56,6 @@ type Deps struct {
 	Limiter Limiter
 	// PageKey returns the database's key that encrypts page tokens.
 	PageKey func(ctx context.Context) ([]byte, error)
-}
-
-// Storage reports whether the database is available.
-type Storage interface {
-	// Problem returns why storage cannot be read, or "".
-	Problem() string
-	// WriteProblem returns why storage that can be read cannot be written, or "".
-	WriteProblem() string
 }
 
 // Options configures a Server.
@@ -88,10 +79,6 @@ type Options struct {
 	MaxContextChars int
 	// NotebookEntries is the default of GetNotebook.
 	NotebookEntries int
-	// RedactHistory removes secrets from messages and session titles before they are used or stored; nil: they are stored unchanged.
-	RedactHistory *redact.Redactor
-	// RedactWrites removes secrets from memories that callers write themselves; nil: they are stored unchanged.
-	RedactWrites *redact.Redactor
 	// Answered is called after each call with its full method, code and duration. Optional.
 	Answered func(method, code string, took time.Duration)
 	// Tracing records the calls as OpenTelemetry spans; nil records none.

@@ -3,14 +3,10 @@ package server
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"fmt"
 	"time"
-	"unicode/utf8"
 
 	"golang.org/x/text/language"
 
-	"github.com/memsidecar/memsidecar/internal/lang/topics"
 	"github.com/memsidecar/memsidecar/internal/manage"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/session"
@@ -31,7 +27,6 @@ const (
 type SessionDeps struct {
 	Conversations *session.Service
 	Eraser        *manage.Eraser // deletes sessions
-	Topics        *topics.Counter
 }
 
 // sessionService implements memsidecarv1.SessionServiceServer, in the files named after its calls.
@@ -58,9 +53,8 @@ func (s *sessionService) AppendMessages(
 ) (*memsidecarv1.AppendMessagesResponse, error) {
 	var v memory.Violations
 	scope, viewer := s.sessionScope(r.GetScope(), &v)
-	d := memory.Dialogue{Scope: scope, Messages: s.options.toMessages(r.GetMessages(), &v)}
+	d := memory.Dialogue{Scope: scope, Messages: toMessages(r.GetMessages(), &v)}
 	v = append(v, d.Validate()...)
-	checkSpeakers(d, "messages", 0, &v)
 	if err := v.Err(); err != nil {
 		return nil, err
 	}
@@ -72,19 +66,6 @@ func (s *sessionService) AppendMessages(
 		Session: s.session(&appended.Session), Created: appended.Created, AddedCount: clamped(appended.Added),
 		Positions: appended.Positions, Withheld: fromWithheld(appended.Withheld),
 	}, nil
-}
-
-// checkSpeakers rejects speaker ids when the scope has neither a user nor a group. Speakers become participants, and only participants see
-// a session that is not a group's.
-func checkSpeakers(d memory.Dialogue, list string, first int, v *memory.Violations) {
-	for i, m := range d.Messages {
-		if m.Speaker != "" && d.Scope.UserID == "" && d.Scope.Channel.Kind != memory.ChannelGroup {
-			v.Add(
-				fmt.Sprintf("%s[%d].speaker_id", list, first+i),
-				"names a speaker, but the scope has neither a user nor a group: set scope.user_id, or the group's channel",
-			)
-		}
-	}
 }
 
 // GetContext implements memsidecarv1.SessionServiceServer.
@@ -243,47 +224,19 @@ func (s *sessionService) UpdateSession(
 	for _, field := range maskedFields(r.GetUpdateMask(), p, []string{"title", "metadata_json", "memorize_every"}, "session", &v) {
 		switch field {
 		case "title":
-			title := s.options.RedactHistory.Text(p.GetTitle())
-			v.Check("session.title", titleProblem(title))
-			patch.Title = &title
+			patch.Title = &p.Title
 		case "metadata_json":
-			metadata := s.options.RedactHistory.JSON(p.GetMetadataJson())
-			v.Check("session.metadata_json", metadataProblem(metadata))
-			patch.Metadata = &metadata
+			patch.Metadata = &p.MetadataJson
 		case "memorize_every":
-			every := toEvery(p.MemorizeEvery != nil, p.GetMemorizeEvery(), "session.memorize_every", &v)
+			every := toEvery(p.MemorizeEvery)
 			patch.MemorizeEvery = &every
 		}
 	}
-	if err := v.Err(); err != nil {
-		return nil, err
-	}
-	updated, err := s.Conversations.Update(ctx, viewer, scope.SessionID, patch)
+	updated, err := s.Conversations.Update(ctx, viewer, scope.SessionID, patch, v)
 	if err != nil {
 		return nil, err
 	}
 	return &memsidecarv1.UpdateSessionResponse{Session: s.session(&updated)}, nil
-}
-
-func titleProblem(title string) string {
-	if n := utf8.RuneCountInString(title); n > session.MaxTitleRunes {
-		return fmt.Sprintf("is %d characters, more than %d", n, session.MaxTitleRunes)
-	}
-	return ""
-}
-
-func metadataProblem(metadata string) string {
-	if metadata == "" {
-		return ""
-	}
-	if len(metadata) > session.MaxMetadataBytes {
-		return fmt.Sprintf("is %d bytes, more than %d", len(metadata), session.MaxMetadataBytes)
-	}
-	var object map[string]json.RawMessage
-	if json.Unmarshal([]byte(metadata), &object) != nil || object == nil {
-		return "is not a JSON object"
-	}
-	return ""
 }
 
 // SwitchSession implements memsidecarv1.SessionServiceServer.
@@ -318,9 +271,6 @@ func (s *sessionService) DeleteSession(
 		v.Add("scope.session_id", "is required: name the session to delete")
 	}
 	if err := v.Err(); err != nil {
-		return nil, err
-	}
-	if err := s.Conversations.CheckEnabled(scope.Namespace); err != nil {
 		return nil, err
 	}
 	receipt, err := s.Eraser.DeleteSession(ctx, viewer, scope.SessionID, r.GetDeleteMemories())

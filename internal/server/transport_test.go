@@ -24,7 +24,7 @@ import (
 func boundedClient(t *testing.T, bytes *inflight.Bytes) stubs {
 	t.Helper()
 	s := New(Deps{
-		Users:   UserDeps{Settings: settingsFunc(func() error { return memory.ErrNotFound })},
+		Users:   UserDeps{Settings: &manage.Settings{Store: settingsFunc(func() error { return memory.ErrNotFound })}},
 		Storage: storage(""),
 		Calls:   manage.NewEraser(manage.EraserConfig{}),
 	}, Options{MaxRequestBytes: 1 << 20, Bytes: bytes, Log: (&logstest.Log{}).Logger()})

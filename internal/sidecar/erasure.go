@@ -50,6 +50,7 @@ func (p *components) newManage() (*manage.Service, *manage.Eraser, *manage.Expor
 		Traces:         p.traces,
 		Purger:         p.storage,
 		Rewrite:        p.days.rewriteFiles,
+		Redactor:       writesRedactor(p.cfg, p.redactor),
 		Uncache:        reconcile.DropReadings,
 	})
 	eraser := manage.NewEraser(manage.EraserConfig{
@@ -58,6 +59,7 @@ func (p *components) newManage() (*manage.Service, *manage.Eraser, *manage.Expor
 		Purger:     p.storage,
 		Memories:   memories,
 		Sessions:   p.sessions,
+		Policies:   p.writer,
 		Traces:     p.traces,
 		Lists:      p.lists,
 	})

@@ -3,7 +3,8 @@ package sidecar
 import (
 	"context"
 
-	"github.com/memsidecar/memsidecar/internal/lang/topics"
+	"github.com/memsidecar/memsidecar/internal/digest"
+	"github.com/memsidecar/memsidecar/internal/manage"
 	"github.com/memsidecar/memsidecar/internal/manage/audit"
 	"github.com/memsidecar/memsidecar/internal/server"
 	"github.com/memsidecar/memsidecar/internal/sqlstore"
@@ -15,30 +16,28 @@ func (p *components) newServer(context.Context) error {
 	memories, eraser, exporter := p.newManage()
 	p.server = server.New(server.Deps{
 		Memories: server.MemoryDeps{
-			Considerer:    p.considerer,
-			Queue:         p.jobs,
-			Retriever:     p.Retriever,
-			Memories:      memories,
-			Store:         p.store,
-			Curve:         p.curve,
-			Conversations: p.Sessions,
+			Considerer: p.considerer,
+			Queue:      p.jobs,
+			Retriever:  p.Retriever,
+			Memories:   memories,
+			Store:      p.store,
+			Curve:      p.curve,
 		},
 		Users: server.UserDeps{
 			List:          sqlstore.NewUsers(p.storage).List,
 			Eraser:        eraser,
 			Exporter:      exporter,
-			Settings:      p.settings,
+			Settings:      &manage.Settings{Store: p.settings},
 			Conversations: p.Sessions,
 			Lists:         p.numbered,
 		},
 		Sessions: server.SessionDeps{
 			Conversations: p.Sessions,
 			Eraser:        eraser,
-			Topics:        topics.NewCounter(redactedSource{sqlstore.NewTopics(p.storage), p.redactor}),
 		},
 		Lists: p.numbered,
 		Digests: server.DigestDeps{
-			Considerer: p.considerer,
+			Summarizer: &digest.Summarizer{Digests: p.days.service, Considerer: p.considerer},
 			Digests:    p.days.service,
 			Notebook:   p.days.notebook,
 		},
@@ -69,8 +68,6 @@ func (p *components) newServer(context.Context) error {
 		MinRelevance:    cfg.Retrieval.MinRelevance,
 		MaxContextChars: cfg.Retrieval.MaxContextChars,
 		NotebookEntries: cfg.Notebook.MaxEntries,
-		RedactHistory:   historyRedactor(p.cfg, p.redactor),
-		RedactWrites:    writesRedactor(p.cfg, p.redactor),
 		Answered:        p.counts.Call,
 		Tracing:         p.tracing,
 		Log:             p.Log,

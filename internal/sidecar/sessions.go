@@ -5,10 +5,12 @@ import (
 	"errors"
 
 	"github.com/memsidecar/memsidecar/internal/config"
+	"github.com/memsidecar/memsidecar/internal/lang/topics"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/retrieve/recall"
 	"github.com/memsidecar/memsidecar/internal/session"
 	"github.com/memsidecar/memsidecar/internal/session/summary/extract"
+	"github.com/memsidecar/memsidecar/internal/sqlstore"
 )
 
 // newIndexing returns the worker that indexes messages, so that they can be found by what they say.
@@ -33,6 +35,7 @@ func (p *components) newWriter() *session.Writer {
 		Store:    p.sessions,
 		Settings: p.settings,
 		Policies: policies(p.cfg),
+		Redactor: historyRedactor(p.cfg, p.redactor),
 		Digest:   p.days.rule,
 		Lists:    p.shownLists,
 		Appended: func() {
@@ -53,10 +56,10 @@ func (p *components) newWriter() *session.Writer {
 func (p *components) startSessions() {
 	cfg := &p.cfg
 	parts := session.Deps{
-		Considerer:     p.considerer,
-		Traces:         p.traces,
-		StorageProblem: p.state().Problem,
-		WriteProblem:   p.state().WriteProblem,
+		Considerer: p.considerer,
+		Topics:     topics.NewCounter(redactedSource{sqlstore.NewTopics(p.storage), p.redactor}),
+		Traces:     p.traces,
+		Storage:    p.state(),
 	}
 	if cfg.Session.SummaryMaxChars > 0 {
 		parts.Summarizer = redactedSummaries{chosenSummarizer{p.models}, p.redactor}
@@ -102,7 +105,7 @@ func window(cfg config.Config) session.Limits {
 }
 
 // policies says what holds in each namespace: what is configured for all, changed by the first entry that fits.
-func policies(cfg config.Config) func(namespace string) session.Policy {
+func policies(cfg config.Config) session.Policies {
 	general := session.Policy{
 		Enabled: cfg.Session.Enabled, MemorizeEvery: cfg.Session.MemorizeEvery, Idle: cfg.Session.Idle, TTL: cfg.Session.TTL,
 		Retention: cfg.History.Retention,

@@ -67,10 +67,10 @@ func EncryptionKey(cfg config.Encryption) func() (seal.Key, error) {
 	}
 }
 
-// storageState reports whether the database is available. It implements server.Storage.
+// storageState reports whether the database is available. It implements memory.Storage.
 type storageState struct{ storage *sqlite.Storage }
 
-// Problem implements server.Storage.
+// Problem implements memory.Storage.
 func (s storageState) Problem() string {
 	if status := s.storage.Status(); status.State != breaker.Closed {
 		return status.Reason
@@ -78,7 +78,7 @@ func (s storageState) Problem() string {
 	return ""
 }
 
-// WriteProblem implements server.Storage.
+// WriteProblem implements memory.Storage.
 func (s storageState) WriteProblem() string {
 	if status := s.storage.WriteStatus(); status.State != breaker.Closed && s.Problem() == "" {
 		return readOnly + status.Reason
