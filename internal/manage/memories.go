@@ -36,6 +36,8 @@ type Deps struct {
 	Purger Purger
 	// Rewrite writes the user's digest files again, after a deletion of something that they may contain.
 	Rewrite func(ctx context.Context, user memory.User)
+	// Now is the clock; by default time.Now.
+	Now func() time.Time
 	// Uncache drops all cached texts, of all users.
 	Uncache func()
 }
@@ -47,7 +49,12 @@ type Service struct {
 }
 
 // NewService returns a Service.
-func NewService(parts Deps) *Service { return &Service{Deps: parts} }
+func NewService(parts Deps) *Service {
+	if parts.Now == nil {
+		parts.Now = time.Now
+	}
+	return &Service{Deps: parts}
+}
 
 // Draft is a memory as a caller states it.
 type Draft struct {
@@ -83,7 +90,7 @@ func importanceProblem(importance float64) string {
 // Create stores a valid draft. If an active memory of the same visibility says the same, that one is reinforced instead and merged is
 // true. With a request id the call can be repeated, with the same payloadHash.
 func (k *Service) Create(ctx context.Context, scope memory.Scope, d Draft, requestID string, payloadHash []byte) (m memory.Memory, merged bool, err error) {
-	now := time.Now()
+	now := k.Now()
 	if d.ObservedAt.IsZero() {
 		d.ObservedAt = now
 	}
@@ -149,7 +156,7 @@ func (k *Service) embed(ctx context.Context, user memory.User, entries []vectors
 
 // Revert undoes the newest change of a memory that can be undone, see vectorstore.Store.
 func (k *Service) Revert(ctx context.Context, user memory.User, id, revisionID string, audience memory.Audience) (memory.Memory, vectorstore.Revision, error) {
-	m, undone, err := k.Store.Revert(ctx, user, id, revisionID, audience, time.Now())
+	m, undone, err := k.Store.Revert(ctx, user, id, revisionID, audience, k.Now())
 	if err != nil || undone.Change != vectorstore.ChangeEdited && undone.Change != vectorstore.ChangeWithdrawn {
 		return m, undone, err
 	}
@@ -164,7 +171,7 @@ func (k *Service) Revert(ctx context.Context, user memory.User, id, revisionID s
 
 // Release ends a memory's quarantine.
 func (k *Service) Release(ctx context.Context, user memory.User, id string, audience memory.Audience) (memory.Memory, error) {
-	return k.Store.Release(ctx, user, id, audience, time.Now())
+	return k.Store.Release(ctx, user, id, audience, k.Now())
 }
 
 // Edit is a change of a memory. Nil fields stay unchanged; the others must be valid.
@@ -176,7 +183,7 @@ type Edit struct {
 
 // Update changes a memory.
 func (k *Service) Update(ctx context.Context, user memory.User, id string, audience memory.Audience, e Edit) (memory.Memory, error) {
-	patch := vectorstore.Patch{Text: e.Text, Kind: e.Kind, Importance: e.Importance, At: time.Now()}
+	patch := vectorstore.Patch{Text: e.Text, Kind: e.Kind, Importance: e.Importance, At: k.Now()}
 	if e.Text != nil {
 		embeddings, err := k.Vectors.Embeddings(usage.WithUser(ctx, user), []string{*e.Text})
 		if err != nil {

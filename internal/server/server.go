@@ -88,6 +88,8 @@ type Options struct {
 	MaxContextChars int
 	// NotebookEntries is the default of GetNotebook.
 	NotebookEntries int
+	// Now is the clock; by default time.Now.
+	Now func() time.Time
 	// RedactHistory removes secrets from messages and session titles before they are used or stored; nil: they are stored unchanged.
 	RedactHistory *redact.Redactor
 	// RedactWrites removes secrets from memories that callers write themselves; nil: they are stored unchanged.
@@ -123,6 +125,9 @@ const connectionTimeout = 10 * time.Second
 
 // New returns a server. Call Serve to start it.
 func New(parts Deps, options Options) *Server {
+	if options.Now == nil {
+		options.Now = time.Now
+	}
 	guard := &guard{tokens: parts.Tokens, limiter: parts.Limiter, log: options.Log}
 	s := &Server{health: newHealthService(), guard: guard}
 	pages := &pages{load: parts.PageKey}
@@ -174,7 +179,7 @@ func New(parts Deps, options Options) *Server {
 	s.inside = grpc.NewServer(
 		append(slices.Clone(common), grpc.StaticStreamWindowSize(streamWindow), grpc.StaticConnWindowSize(connWindow))...)
 	memories := &memoryService{MemoryDeps: parts.Memories, options: options}
-	users := &userService{UserDeps: parts.Users}
+	users := &userService{UserDeps: parts.Users, options: options}
 	sessions := &sessionService{SessionDeps: parts.Sessions, options: options}
 	lists := &numberedListService{Lists: parts.Lists, options: options}
 	digests := &digestService{DigestDeps: parts.Digests, options: options}

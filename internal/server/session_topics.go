@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"time"
 
 	"github.com/memsidecar/memsidecar/internal/lang/topics"
 	"github.com/memsidecar/memsidecar/internal/memory"
@@ -18,7 +17,7 @@ func (s *sessionService) GetTopics(ctx context.Context, r *memsidecarv1.GetTopic
 		After: toTime(r.GetAfterTime(), "after_time", &v), Before: toTime(r.GetBeforeTime(), "before_time", &v),
 	}
 	if q.Before.IsZero() {
-		q.Before = time.Now()
+		q.Before = s.options.Now()
 	}
 	most := limit(r.MaxTopics != nil, r.GetMaxTopics(), topics.DefaultTopics, 1, topics.MaxTopics, "max_topics", &v)
 	if err := v.Err(); err != nil {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"time"
 	"unicode/utf8"
 
 	"golang.org/x/text/language"
@@ -48,7 +47,7 @@ func (s *sessionService) sessionScope(p *memsidecarv1.Scope, v *memory.Violation
 }
 
 func (s *sessionService) session(of *session.Session) *memsidecarv1.Session {
-	return fromSession(of, s.Conversations.WindowExpiry(of, time.Now()))
+	return fromSession(of, s.Conversations.WindowExpiry(of, s.options.Now()))
 }
 
 // AppendMessages implements memsidecarv1.SessionServiceServer.

@@ -51,6 +51,7 @@ func (p *components) newManage() (*manage.Service, *manage.Eraser, *manage.Expor
 		Purger:         p.storage,
 		Rewrite:        p.days.rewriteFiles,
 		Uncache:        reconcile.DropReadings,
+		Now:            p.Now,
 	})
 	eraser := manage.NewEraser(manage.EraserConfig{
 		Barriers:   []manage.Barrier{p.considerer, p.days.service},

@@ -46,7 +46,7 @@ func (p *components) newServer(context.Context) error {
 		Admin: server.AdminDeps{
 			Status:  status{p},
 			Queue:   p.jobs,
-			Auditor: audit.New(p.store, audit.Options{Fingerprint: p.models.fingerprint, Retention: p.curve.Score}),
+			Auditor: audit.New(p.store, audit.Options{Fingerprint: p.models.fingerprint, Retention: p.curve.Score, Now: p.Now}),
 			Prices:  cfg.LLM.Prices,
 		},
 		Storage: p.state(),
@@ -69,6 +69,7 @@ func (p *components) newServer(context.Context) error {
 		MinRelevance:    cfg.Retrieval.MinRelevance,
 		MaxContextChars: cfg.Retrieval.MaxContextChars,
 		NotebookEntries: cfg.Notebook.MaxEntries,
+		Now:             p.Now,
 		RedactHistory:   historyRedactor(p.cfg, p.redactor),
 		RedactWrites:    writesRedactor(p.cfg, p.redactor),
 		Answered:        p.counts.Call,
