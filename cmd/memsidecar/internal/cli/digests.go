@@ -58,7 +58,8 @@ Examples:
 // Run shows the digest as Markdown.
 func (c digestShow) Run(ctx context.Context, p *Program) error {
 	var only memsidecarv1.AgentFilter
-	resp, err := ask(p, c.calls, c.narrowed(c.place, c.Agent, &only), func(conn *connection, scope *memsidecarv1.Scope) (*memsidecarv1.GetDigestResponse, error) {
+	scope := c.narrowed(c.place, c.Agent, &only)
+	resp, err := ask(p, c.calls, scope, func(conn *connection, scope *memsidecarv1.Scope) (*memsidecarv1.GetDigestResponse, error) {
 		return conn.GetDigest(ctx, &memsidecarv1.GetDigestRequest{Scope: scope, Agent: only, Day: c.Day, Language: c.Language})
 	})
 	if err != nil {
@@ -100,7 +101,8 @@ Examples:
 // Run makes the digest and shows it.
 func (c digestSummarize) Run(ctx context.Context, p *Program) error {
 	var only memsidecarv1.AgentFilter
-	resp, err := ask(p, c.calls, c.narrowed(c.place, c.Agent, &only), func(conn *connection, scope *memsidecarv1.Scope) (*memsidecarv1.SummarizeDayResponse, error) {
+	scope := c.narrowed(c.place, c.Agent, &only)
+	resp, err := ask(p, c.calls, scope, func(conn *connection, scope *memsidecarv1.Scope) (*memsidecarv1.SummarizeDayResponse, error) {
 		return conn.SummarizeDay(ctx, &memsidecarv1.SummarizeDayRequest{Scope: scope, Agent: only, Day: c.Day, Language: c.Language})
 	})
 	if err != nil {
@@ -187,7 +189,8 @@ Examples:
 // Run shows the notebook as Markdown.
 func (c notebookCommand) Run(ctx context.Context, p *Program) error {
 	var only memsidecarv1.AgentFilter
-	resp, err := ask(p, c.calls, c.narrowed(c.place, c.Agent, &only), func(conn *connection, scope *memsidecarv1.Scope) (*memsidecarv1.GetNotebookResponse, error) {
+	scope := c.narrowed(c.place, c.Agent, &only)
+	resp, err := ask(p, c.calls, scope, func(conn *connection, scope *memsidecarv1.Scope) (*memsidecarv1.GetNotebookResponse, error) {
 		return conn.GetNotebook(ctx, &memsidecarv1.GetNotebookRequest{Scope: scope, Agent: only, MaxEntries: c.MaxEntries, Language: c.Language})
 	})
 	if err != nil {
