@@ -168,7 +168,7 @@ func scriptCommands(t *testing.T) map[string]func(*testscript.TestScript, bool, 
 				n[i], err = strconv.Atoi(arg)
 				ts.Check(err)
 			}
-			sidecartest.Spend(t, ts.MkAbs("data"), n[0], args[1], n[1], n[2])
+			sidecartest.Spend(t, ts.MkAbs("data"), time.Now().UTC().AddDate(0, 0, -n[0]), args[1], n[1], n[2])
 		},
 	}
 }

@@ -85,7 +85,7 @@ func (c *Considerer) acceptance(ctx context.Context, r Request) (a queue.Accepta
 	if hashes, err = memory.Hashes(r.Dialogue.Messages); err != nil {
 		return a, nil, err
 	}
-	now := time.Now()
+	now := c.options.Now()
 	dialogue := r.Dialogue.Complete(now)
 	speakers := dialogue.Speakers()
 	skip, err := c.paused(ctx, dialogue.Scope.Namespace, speakers)

@@ -112,7 +112,7 @@ func (k *Service) contribution(ctx context.Context, w Waiting, zone *time.Locati
 		end = len(w.Messages)
 	}
 	piece := Piece{Scope: w.Scope, Messages: cutPiece(w.Messages[:end], k.options.MaxTokens), Location: zone}
-	c := Contribution{Scope: w.Scope, At: time.Now()}
+	c := Contribution{Scope: w.Scope, At: k.options.Now()}
 	var text strings.Builder
 	hash := sha256.New()
 	for _, m := range piece.Messages {

@@ -51,7 +51,7 @@ func (i *Importer) Add(ctx context.Context, m memory.Memory, wrong memory.Violat
 
 // complete fills in missing fields and validates the memory.
 func (i *Importer) complete(m *memory.Memory, position string, v memory.Violations) error {
-	now := time.Now()
+	now := i.service.Now()
 	m.Text = memory.CleanText(m.Text)
 	d := Draft{Text: m.Text, Kind: m.Kind, Importance: m.Importance, ObservedAt: m.ObservedAt}
 	v = append(v, d.Validate(position)...)

@@ -39,6 +39,8 @@ type Deps struct {
 	Rewrite func(ctx context.Context, user memory.User)
 	// Redactor removes secrets from the memories that callers write; nil: they are stored as they were sent.
 	Redactor *redact.Redactor
+	// Now is the clock; by default time.Now.
+	Now func() time.Time
 	// Uncache drops all cached texts, of all users.
 	Uncache func()
 }
@@ -50,7 +52,12 @@ type Service struct {
 }
 
 // NewService returns a Service.
-func NewService(parts Deps) *Service { return &Service{Deps: parts} }
+func NewService(parts Deps) *Service {
+	if parts.Now == nil {
+		parts.Now = time.Now
+	}
+	return &Service{Deps: parts}
+}
 
 // Draft is a memory as a caller states it.
 type Draft struct {
@@ -99,7 +106,7 @@ func (k *Service) Create(
 	if err != nil {
 		return memory.Memory{}, false, err
 	}
-	now := time.Now()
+	now := k.Now()
 	if d.ObservedAt.IsZero() {
 		d.ObservedAt = now
 	}
@@ -165,7 +172,7 @@ func (k *Service) embed(ctx context.Context, user memory.User, entries []vectors
 
 // Revert undoes the newest change of a memory that can be undone, see vectorstore.Store.
 func (k *Service) Revert(ctx context.Context, user memory.User, id, revisionID string, audience memory.Audience) (memory.Memory, vectorstore.Revision, error) {
-	m, undone, err := k.Store.Revert(ctx, user, id, revisionID, audience, time.Now())
+	m, undone, err := k.Store.Revert(ctx, user, id, revisionID, audience, k.Now())
 	if err != nil || undone.Change != vectorstore.ChangeEdited && undone.Change != vectorstore.ChangeWithdrawn {
 		return m, undone, err
 	}
@@ -180,7 +187,7 @@ func (k *Service) Revert(ctx context.Context, user memory.User, id, revisionID s
 
 // Release ends a memory's quarantine.
 func (k *Service) Release(ctx context.Context, user memory.User, id string, audience memory.Audience) (memory.Memory, error) {
-	return k.Store.Release(ctx, user, id, audience, time.Now())
+	return k.Store.Release(ctx, user, id, audience, k.Now())
 }
 
 // Edit is a change of a memory. Nil fields stay unchanged, and are not checked.
@@ -213,7 +220,7 @@ func (k *Service) Update(
 	if err := k.check(&e, wrong); err != nil {
 		return memory.Memory{}, err
 	}
-	patch := vectorstore.Patch{Text: e.Text, Kind: e.Kind, Importance: e.Importance, At: time.Now()}
+	patch := vectorstore.Patch{Text: e.Text, Kind: e.Kind, Importance: e.Importance, At: k.Now()}
 	if e.Text != nil {
 		embeddings, err := k.Vectors.Embeddings(usage.WithUser(ctx, user), []string{*e.Text})
 		if err != nil {

@@ -62,6 +62,7 @@ type Options struct {
 	Prompts         Prompts
 	Labels          map[string]string // what messages of agents and users are headed by in the prompt, by id
 	Location        *time.Location    // for dates in the prompt, for users who set no time zone
+	Now             func() time.Time  // the clock; by default time.Now
 	Log             *slog.Logger
 	// Answered is called after each answer with what was missing in it. Optional; it must not block.
 	Answered func(missing []Degradation)
@@ -158,6 +159,9 @@ type Retriever struct {
 
 // New returns a Retriever that works until Close.
 func New(parts Deps, options Options) *Retriever {
+	if options.Now == nil {
+		options.Now = time.Now
+	}
 	return &Retriever{Deps: parts, options: options, uses: background.NewBatchWriter(parts.Store.MarkUsed, background.BatchOptions{
 		Name: "use counts", Every: time.Second, Max: 10_000, Log: options.Log,
 	})}
@@ -175,7 +179,7 @@ func (r *Retriever) Retrieve(ctx context.Context, q Query) (Result, error) {
 	}
 	ctx, recording := trace.Begin(ctx, q.Scope)
 	started := recording.At()
-	now := q.at(started)
+	now := q.at(r.options.Now())
 	budget, cancel := context.WithTimeout(ctx, r.options.Budget)
 	defer cancel()
 

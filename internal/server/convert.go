@@ -212,10 +212,8 @@ func fromToolCalls(calls []memory.ToolCall) []*memsidecarv1.ToolCall {
 	return list
 }
 
-func fromMemory(m *memory.Memory) *memsidecarv1.Memory { return fromMemoryAt(m, time.Now()) }
-
-// fromMemoryAt is a memory with its state at a time.
-func fromMemoryAt(m *memory.Memory, at time.Time) *memsidecarv1.Memory {
+// fromMemory is a memory with its state at a time.
+func fromMemory(m *memory.Memory, at time.Time) *memsidecarv1.Memory {
 	return &memsidecarv1.Memory{
 		Id: m.ID, Text: m.Text, Kind: kinds.toProto[m.Kind], Importance: &m.Importance, Explicit: m.Explicit,
 		Language: m.Language,

@@ -20,7 +20,7 @@ const maxUsageDays = 31
 // usage adds the costs of models, for today and the requested days, and the state of the token budgets. note describes the work that rules
 // did because a budget was used up, or is "".
 func (s *adminService) usage(ctx context.Context, scope memory.Scope, days int) (_ *memsidecarv1.UsageStatus, note string, err error) {
-	now := time.Now()
+	now := s.options.Now()
 	sums, err := s.Status.Usage(ctx, scope.Namespace, now.AddDate(0, 0, 1-max(1, days)))
 	if err != nil {
 		return nil, "", err

@@ -44,13 +44,14 @@ func TestUsedUpTokenBudgetFallsBackToRules(t *testing.T) {
 		t.Run(protocol, func(t *testing.T) {
 			p := providertest.Start(t, 1000)
 			p.Take(59_000, 1000)
+			now := sidecartest.FromNoon()
 			dir, model := t.TempDir(), protocol+"/model-of-decision"
 			settings := append(
 				sidecartest.UseProvider(protocol, p),
 				"llm.daily_token_budget=100000",
 				"namespaces=[{name: big, daily_token_budget: 0}]",
 			)
-			r := sidecartest.ServeIn(t, dir, settings...)
+			r := sidecartest.ServeAt(t, now, dir, settings...)
 			wantDecidedBy(t, r, sidecartest.Direct("u"), model, "")
 			if b := cost(t, r, nil, 0).GetUsage().GetTokenBudgets(); len(b) != 1 || b[0].GetUsedTokens() < 120_000 ||
 				b[0].GetRefusedCallCount() != 0 {
@@ -82,7 +83,7 @@ func TestUsedUpTokenBudgetFallsBackToRules(t *testing.T) {
 			}
 			before := cost(t, r, nil, 0).GetUsage().GetTokenBudgets()[0]
 			r.Stop()
-			r = sidecartest.ServeIn(t, dir, settings...)
+			r = sidecartest.ServeAt(t, now, dir, settings...)
 			wantSame(t, cost(t, r, nil, 0).GetUsage().GetTokenBudgets()[0], before)
 			wantDecidedBy(t, r, sidecartest.Direct("u"), "rules", usedUp)
 		})
@@ -132,7 +133,8 @@ func TestTokenBudgetOfAUser(t *testing.T) {
 	t.Parallel()
 	p := providertest.Start(t, 1000)
 	p.Take(60_000, 0)
-	r := sidecartest.Serve(t, append(sidecartest.UseProvider("openai", p), "llm.daily_user_token_budget=50000")...)
+	now := sidecartest.FromNoon()
+	r := sidecartest.ServeAt(t, now, t.TempDir(), append(sidecartest.UseProvider("openai", p), "llm.daily_user_token_budget=50000")...)
 	const own = "the daily token budget of the user is used up until "
 	c := wantDecidedBy(t, r, sidecartest.Direct("u"), "openai/model-of-decision", "; summarised by rules: "+own)
 	if texts := sidecartest.Texts(r.Memories(t, sidecartest.Direct("u"))); len(texts) != 1 || texts[0] != "用户对花生过敏" {
@@ -150,7 +152,7 @@ func TestTokenBudgetOfAUser(t *testing.T) {
 	if b := status.GetUsage().GetTokenBudgets(); len(b) != 1 || b[0].GetUserId() != "u" || b[0].GetLimitTokens() != 50_000 ||
 		b[0].GetUsedTokens() < 60_000 ||
 		b[0].GetRefusedCallCount() != 2 ||
-		!b[0].GetResetTime().AsTime().Equal(usage.DayAfter(time.Now())) {
+		!b[0].GetResetTime().AsTime().Equal(usage.DayAfter(now())) {
 		t.Errorf("the user's budget is %v (%s)", b, c.GetId())
 	}
 	if b := cost(t, r, nil, 0).GetUsage().GetTokenBudgets(); len(b) != 0 {
@@ -158,7 +160,7 @@ func TestTokenBudgetOfAUser(t *testing.T) {
 	}
 	records := r.Export(t, sidecartest.Direct("u")).Records
 	if last := records[len(records)-1].GetTokenCount(); last.GetTokens() < 60_000 || last.GetRefusedCallCount() != 2 ||
-		last.GetDay() != usage.Day(time.Now()) {
+		last.GetDay() != usage.Day(now()) {
 		t.Errorf("exported at last: %v", records[len(records)-1])
 	}
 	if receipt := sidecartest.Must(r.ForgetUser(
@@ -177,7 +179,7 @@ func TestTokenBudgetOfAUser(t *testing.T) {
 func TestTokenBudgetCountsFromMidnightUTC(t *testing.T) {
 	t.Parallel()
 	p := providertest.Start(t, 1000)
-	dir := t.TempDir()
+	dir, now := t.TempDir(), sidecartest.FromNoon()
 	taken := func(at time.Time) {
 		sidecartest.WithStorage(t, dir, func(s *sqlite.Storage) {
 			sidecartest.NoError(t, sqlstore.NewTokens(s).Add(t.Context(), []budget.Entry{{
@@ -185,13 +187,13 @@ func TestTokenBudgetCountsFromMidnightUTC(t *testing.T) {
 			}}))
 		})
 	}
-	taken(time.Now().Add(-24 * time.Hour))
+	taken(now().Add(-24 * time.Hour))
 	settings := append(sidecartest.UseProvider("openai", p), "llm.daily_token_budget=100000")
-	r := sidecartest.ServeIn(t, dir, settings...)
+	r := sidecartest.ServeAt(t, now, dir, settings...)
 	wantDecidedBy(t, r, sidecartest.Direct("u"), "openai/model-of-decision", "")
 	r.Stop()
-	taken(time.Now())
-	r = sidecartest.ServeIn(t, dir, settings...)
+	taken(now())
+	r = sidecartest.ServeAt(t, now, dir, settings...)
 	wantDecidedBy(t, r, sidecartest.Direct("u"), "rules", usedUp)
 }
 
@@ -231,14 +233,14 @@ func TestStatusShowsTokensAndCosts(t *testing.T) {
 	t.Parallel()
 	p := providertest.Start(t, 1000)
 	p.Take(1_000_000, 100_000)
-	dir := t.TempDir()
+	dir, now := t.TempDir(), sidecartest.FromNoon()
 	for _, call := range []struct {
 		daysAgo int
 		model   string
 	}{{1, "openai/old"}, {6, "openai/old"}, {7, "openai/old"}, {6, "free/m"}} {
-		sidecartest.Spend(t, dir, call.daysAgo, call.model, 2_000_000, 1_000_000)
+		sidecartest.Spend(t, dir, now().AddDate(0, 0, -call.daysAgo), call.model, 2_000_000, 1_000_000)
 	}
-	r := sidecartest.ServeIn(t, dir, append(
+	r := sidecartest.ServeAt(t, now, dir, append(
 		sidecartest.UseProvider("openai", p),
 		"llm.prices=[{model: openai/model-of-decision, input: 2, output: 10, currency: CNY}, {model: openai/old, input: 1, output: 3, "+
 			"currency: USD}, {model: openai/model-of-embedding, currency: USD}]",
@@ -266,7 +268,7 @@ func TestStatusShowsTokensAndCosts(t *testing.T) {
 	wantCosts("today", status.GetUsage().GetToday().GetCosts(), 3, 0)
 	wantCosts("seven days", status.GetUsage().GetCosts(), 3, 10)
 	days := status.GetUsage().GetDays()
-	if len(days) != 3 || days[0].GetDay() != usage.Day(time.Now()) || days[2].GetDay() != usage.Day(time.Now().UTC().AddDate(0, 0, -6)) ||
+	if len(days) != 3 || days[0].GetDay() != usage.Day(now()) || days[2].GetDay() != usage.Day(now().AddDate(0, 0, -6)) ||
 		len(days[2].GetModels()) != 2 ||
 		len(days[2].GetCosts()) != 1 ||
 		days[2].GetCosts()[0].GetAmount() != 5 {

@@ -112,7 +112,7 @@ func (s *digestService) GetNotebook(ctx context.Context, r *memsidecarv1.GetNote
 	for _, section := range n.Sections {
 		of := &memsidecarv1.NotebookSection{Kind: kinds.toProto[section.Kind]}
 		for i := range section.Memories {
-			of.Memories = append(of.Memories, fromMemory(&section.Memories[i]))
+			of.Memories = append(of.Memories, fromMemory(&section.Memories[i], s.options.Now()))
 		}
 		p.Sections = append(p.Sections, of)
 	}

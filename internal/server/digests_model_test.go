@@ -25,7 +25,7 @@ func TestDigestCost(t *testing.T) {
 	for _, protocol := range sidecartest.Protocols() {
 		t.Run(protocol, func(t *testing.T) {
 			p := providertest.Start(t, 1000)
-			r := sidecartest.Serve(t, append(sidecartest.UseProvider(protocol, p), "session.summary_max_chars=0")...)
+			r := sidecartest.ServeFromNoon(t, append(sidecartest.UseProvider(protocol, p), "session.summary_max_chars=0")...)
 			if c := r.Component(t, "digest"); c.GetImplementation() != protocol+"/model-of-summary" {
 				t.Errorf("the digest is made by %v", c)
 			}
@@ -61,7 +61,7 @@ func TestDigestModelPrecedesSummaryModel(t *testing.T) {
 	if c := own.Component(t, "digest"); c.GetImplementation() != "openai/cheap" {
 		t.Errorf("by environment it is %v", c)
 	}
-	if c := sidecartest.Serve(t, append(settings, "digest.provider=rules")...).Component(t, "digest"); c.GetImplementation() != "rules" {
+	if c := sidecartest.ServeFromNoon(t, append(settings, "digest.provider=rules")...).Component(t, "digest"); c.GetImplementation() != "rules" {
 		t.Errorf("by rules it is %v", c)
 	}
 }
@@ -71,7 +71,7 @@ func TestDigestModelPrecedesSummaryModel(t *testing.T) {
 func TestDigestWaitsForItsModel(t *testing.T) {
 	t.Parallel()
 	p := providertest.Start(t, 1000)
-	r := sidecartest.Serve(t, append(sidecartest.UseProvider("openai", p), "session.memorize_every=0", "digest.interval=1")...)
+	r := sidecartest.ServeFromNoon(t, append(sidecartest.UseProvider("openai", p), "session.memorize_every=0", "digest.interval=1")...)
 	p.Fail(providertest.ServerError, providertest.Digest)
 	r.AppendTo(t, sidecartest.Direct("u"), sidecartest.Said("茶要泡多久？"), sidecartest.Answered("三分钟。"))
 	for request := range p.Arrived() {
@@ -95,7 +95,7 @@ func TestDigestWaitsForItsModel(t *testing.T) {
 func TestDigestDropsNumbersNobodySaid(t *testing.T) {
 	t.Parallel()
 	p := providertest.Start(t, 1000)
-	r := sidecartest.Serve(t, append(sidecartest.UseProvider("openai", p), "session.memorize_every=0", "digest.enabled=false")...)
+	r := sidecartest.ServeFromNoon(t, append(sidecartest.UseProvider("openai", p), "session.memorize_every=0", "digest.enabled=false")...)
 	r.AppendTo(t, sidecartest.Direct("u"), sidecartest.Said("茶要泡多久？"), sidecartest.Answered("三分钟。"))
 	r.AppendTo(t, sidecartest.Direct("v"), sidecartest.Said("茶要泡多久？"), sidecartest.Answered("泡到香为止。"))
 	if d := summarize(t, r, sidecartest.Direct("u"), ""); issues(d) != "How long does it steep? => Three minutes." || d.GetWaitingCount() != 0 {
@@ -119,7 +119,7 @@ func TestDigestIncludesSkippedMessages(t *testing.T) {
 		"tasks": [{"text": "The user has to buy cups.", "messages": ["m0"]}], "issues": [], "insights": []}`)
 	p.Ignore("never mind")
 	p.Say("The user likes tea.")
-	r := sidecartest.Serve(t, append(sidecartest.UseProvider("openai", p), "digest.interval=0")...)
+	r := sidecartest.ServeFromNoon(t, append(sidecartest.UseProvider("openai", p), "digest.interval=0")...)
 	tell := func(user, text string) *memsidecarv1.Digest {
 		t.Helper()
 		r.Consider(t, sidecartest.Direct(user), sidecartest.Said(text), sidecartest.Answered("OK."))

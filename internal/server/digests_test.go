@@ -57,7 +57,7 @@ const (
 // nothing is told twice. What is important is remembered, with where it comes from.
 func TestDigestIsMadeAfterTheInterval(t *testing.T) {
 	t.Parallel()
-	r := sidecartest.Serve(t, "digest.interval=2", "session.memorize_every=0")
+	r := sidecartest.ServeFromNoon(t, "digest.interval=2", "session.memorize_every=0")
 	scope := sidecartest.Within(sidecartest.Direct("u"), "one")
 	r.AppendTo(t, scope, sidecartest.Said(oom), sidecartest.Answered(oomFixed))
 	if d := r.Digest(t, sidecartest.Direct("u"), ""); issues(d) != "" || d.GetWaitingCount() != 2 {
@@ -109,7 +109,7 @@ func TestDigestIsMadeAfterTheInterval(t *testing.T) {
 // an answer that comes in a call of its own.
 func TestSummarizeDayIncludesPendingMessages(t *testing.T) {
 	t.Parallel()
-	r := sidecartest.Serve(t, "digest.interval=2")
+	r := sidecartest.ServeFromNoon(t, "digest.interval=2")
 	scope := sidecartest.Within(sidecartest.Direct("u"), "one")
 	r.AppendTo(t, scope, sidecartest.Said("我决定下个月换工作。"))
 	r.AppendTo(t, scope, sidecartest.Answered("好。"))
@@ -125,7 +125,7 @@ func TestSummarizeDayIncludesPendingMessages(t *testing.T) {
 // another user.
 func TestDigestInAGroupOmitsDirectChats(t *testing.T) {
 	t.Parallel()
-	r := sidecartest.Serve(t, "digest.interval=0", "time_zone=UTC")
+	r := sidecartest.ServeFromNoon(t, "digest.interval=0", "time_zone=UTC")
 	const day = "2026-11-01"
 	say := func(scope *memsidecarv1.Scope, text string) {
 		r.AppendTo(t, scope, on(day+"T10:00:00Z", sidecartest.Said(text)))
@@ -155,7 +155,7 @@ func TestDigestInAGroupOmitsDirectChats(t *testing.T) {
 // TestDigestDayFollowsTheUsersTimeZone: The day of a message is that of the user's time zone, and ListDigests lists the days.
 func TestDigestDayFollowsTheUsersTimeZone(t *testing.T) {
 	t.Parallel()
-	r := sidecartest.Serve(t, "digest.enabled=false", "time_zone=UTC", "session.memorize_every=0")
+	r := sidecartest.ServeFromNoon(t, "digest.enabled=false", "time_zone=UTC", "session.memorize_every=0")
 	r.AppendTo(
 		t,
 		sidecartest.Direct("u"),
@@ -204,7 +204,7 @@ func TestDigestDayFollowsTheUsersTimeZone(t *testing.T) {
 // no more.
 func TestDigestReusesConsiderations(t *testing.T) {
 	t.Parallel()
-	r := sidecartest.Serve(t, "digest.interval=0")
+	r := sidecartest.ServeFromNoon(t, "digest.interval=0")
 	r.Consider(t, sidecartest.Direct("u"), sidecartest.Said("我对花生过敏，喜欢吃辣。"), sidecartest.Answered("记住了。"))
 	d := summarize(t, r, sidecartest.Direct("u"), "")
 	memories := r.Memories(t, sidecartest.Direct("u"))
@@ -226,7 +226,7 @@ func TestDigestReusesConsiderations(t *testing.T) {
 // reinforces the first.
 func TestDigestKeepsNegationsApart(t *testing.T) {
 	t.Parallel()
-	r := sidecartest.Serve(t, "digest.interval=0", "session.memorize_every=0")
+	r := sidecartest.ServeFromNoon(t, "digest.interval=0", "session.memorize_every=0")
 	r.Create(t, sidecartest.Direct("u"), "用户对花生过敏")
 	r.Create(t, sidecartest.Direct("u"), "用户非常喜欢古典音乐和爵士乐")
 	r.AppendTo(t, sidecartest.Direct("u"), sidecartest.Said("请记住：我对花生不过敏。"), sidecartest.Said("我很喜欢古典音乐和爵士乐。"))
@@ -248,7 +248,7 @@ func TestDigestKeepsNegationsApart(t *testing.T) {
 // TestDigestOmitsPausedUsersAndDeletedSessions: nothing of a paused user is told, and with a session goes what came of it.
 func TestDigestOmitsPausedUsersAndDeletedSessions(t *testing.T) {
 	t.Parallel()
-	r := sidecartest.Serve(t, "digest.interval=1", "session.memorize_every=0")
+	r := sidecartest.ServeFromNoon(t, "digest.interval=1", "session.memorize_every=0")
 	pause := func(paused bool) {
 		sidecartest.Must(r.UpdateUserSettings(t.Context(), &memsidecarv1.UpdateUserSettingsRequest{
 			Scope: sidecartest.Direct("u"), Settings: &memsidecarv1.UserSettings{Paused: paused}, UpdateMask: sidecartest.Mask("paused"),
@@ -280,7 +280,7 @@ func TestDigestOmitsPausedUsersAndDeletedSessions(t *testing.T) {
 func TestDigestFilesAreWrittenAndRead(t *testing.T) {
 	t.Parallel()
 	notes := t.TempDir()
-	r := sidecartest.Serve(t, "digest.interval=1", "session.memorize_every=0", "digest.export_dir="+notes, "time_zone=UTC")
+	r := sidecartest.ServeFromNoon(t, "digest.interval=1", "session.memorize_every=0", "digest.export_dir="+notes, "time_zone=UTC")
 	user := &memsidecarv1.Scope{Namespace: "a/b", UserId: "../小林", ChannelKind: memsidecarv1.ChannelKind_CHANNEL_KIND_DIRECT}
 	r.AppendTo(t, user, on("2026-11-01T04:00:00Z", sidecartest.Said("我喜欢喝乌龙茶。")), on("2026-11-01T04:00:01Z", sidecartest.Answered("好。")))
 	find := func(name string) string {

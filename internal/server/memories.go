@@ -52,7 +52,7 @@ func (s *memoryService) CreateMemory(ctx context.Context, r *memsidecarv1.Create
 	if err != nil {
 		return nil, err
 	}
-	return &memsidecarv1.CreateMemoryResponse{Memory: fromMemory(&m), Merged: merged}, nil
+	return &memsidecarv1.CreateMemoryResponse{Memory: fromMemory(&m, s.options.Now()), Merged: merged}, nil
 }
 
 // GetMemory implements memsidecarv1.MemoryServiceServer.
@@ -65,7 +65,7 @@ func (s *memoryService) GetMemory(ctx context.Context, r *memsidecarv1.GetMemory
 	if err != nil {
 		return nil, err
 	}
-	return &memsidecarv1.GetMemoryResponse{Memory: s.standing(&m, time.Now())}, nil
+	return &memsidecarv1.GetMemoryResponse{Memory: s.standing(&m, s.options.Now())}, nil
 }
 
 // ListMemories implements memsidecarv1.MemoryServiceServer.
@@ -86,7 +86,7 @@ func (s *memoryService) ListMemories(ctx context.Context, r *memsidecarv1.ListMe
 		return nil, err
 	}
 	resp := &memsidecarv1.ListMemoriesResponse{}
-	now := time.Now()
+	now := s.options.Now()
 	for i := range found.Memories {
 		resp.Memories = append(resp.Memories, s.standing(&found.Memories[i], now))
 	}
@@ -96,7 +96,7 @@ func (s *memoryService) ListMemories(ctx context.Context, r *memsidecarv1.ListMe
 
 // standing converts a memory and adds its retention score.
 func (s *memoryService) standing(m *memory.Memory, now time.Time) *memsidecarv1.Memory {
-	p := fromMemory(m)
+	p := fromMemory(m, now)
 	p.Retention = new(s.Curve.Score(m, now))
 	return p
 }
@@ -146,7 +146,7 @@ func (s *memoryService) UpdateMemory(ctx context.Context, r *memsidecarv1.Update
 	if err != nil {
 		return nil, err
 	}
-	return &memsidecarv1.UpdateMemoryResponse{Memory: fromMemory(&m)}, nil
+	return &memsidecarv1.UpdateMemoryResponse{Memory: fromMemory(&m, s.options.Now())}, nil
 }
 
 // DeleteMemory implements memsidecarv1.MemoryServiceServer.

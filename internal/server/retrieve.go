@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"time"
 	"unicode/utf8"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
@@ -47,11 +46,11 @@ func (s *memoryService) Retrieve(ctx context.Context, r *memsidecarv1.RetrieveRe
 	resp := &memsidecarv1.RetrieveResponse{PromptContext: result.PromptContext, TraceId: result.TraceID}
 	now := q.ReadTime
 	if now.IsZero() {
-		now = time.Now()
+		now = s.options.Now()
 	}
 	for _, h := range result.Hits {
 		resp.Memories = append(resp.Memories, &memsidecarv1.RetrievedMemory{
-			Memory: fromMemoryAt(h.Memory, now), Score: h.Score,
+			Memory: fromMemory(h.Memory, now), Score: h.Score,
 			Parts: fromParts(h.Parts),
 		})
 	}

@@ -79,6 +79,8 @@ type Options struct {
 	MaxContextChars int
 	// NotebookEntries is the default of GetNotebook.
 	NotebookEntries int
+	// Now is the clock; by default time.Now.
+	Now func() time.Time
 	// Answered is called after each call with its full method, code and duration. Optional.
 	Answered func(method, code string, took time.Duration)
 	// Tracing records the calls as OpenTelemetry spans; nil records none.
@@ -110,6 +112,9 @@ const connectionTimeout = 10 * time.Second
 
 // New returns a server. Call Serve to start it.
 func New(parts Deps, options Options) *Server {
+	if options.Now == nil {
+		options.Now = time.Now
+	}
 	guard := &guard{tokens: parts.Tokens, limiter: parts.Limiter, log: options.Log}
 	s := &Server{health: newHealthService(), guard: guard}
 	pages := &pages{load: parts.PageKey}
@@ -161,7 +166,7 @@ func New(parts Deps, options Options) *Server {
 	s.inside = grpc.NewServer(
 		append(slices.Clone(common), grpc.StaticStreamWindowSize(streamWindow), grpc.StaticConnWindowSize(connWindow))...)
 	memories := &memoryService{MemoryDeps: parts.Memories, options: options}
-	users := &userService{UserDeps: parts.Users}
+	users := &userService{UserDeps: parts.Users, options: options}
 	sessions := &sessionService{SessionDeps: parts.Sessions, options: options}
 	lists := &numberedListService{Lists: parts.Lists, options: options}
 	digests := &digestService{DigestDeps: parts.Digests, options: options}

@@ -3,7 +3,6 @@ package server
 import (
 	"cmp"
 	"context"
-	"time"
 
 	"golang.org/x/text/language"
 
@@ -43,7 +42,7 @@ func (s *sessionService) sessionScope(p *memsidecarv1.Scope, v *memory.Violation
 }
 
 func (s *sessionService) session(of *session.Session) *memsidecarv1.Session {
-	return fromSession(of, s.Conversations.WindowExpiry(of, time.Now()))
+	return fromSession(of, s.Conversations.WindowExpiry(of, s.options.Now()))
 }
 
 // AppendMessages implements memsidecarv1.SessionServiceServer.

@@ -3,7 +3,6 @@ package server
 import (
 	"cmp"
 	"context"
-	"time"
 
 	"google.golang.org/grpc"
 
@@ -34,6 +33,7 @@ type UserDeps struct {
 type userService struct {
 	memsidecarv1.UnimplementedUserServiceServer
 	UserDeps
+	options Options
 }
 
 // wholeUser reads the scope of a call that affects all data of a user. It rejects a channel, because that suggests that only a part is
@@ -137,12 +137,12 @@ func (s *userService) ExportUser(r *memsidecarv1.ExportUserRequest, stream grpc.
 		},
 		Memory: func(m memory.Memory) error {
 			return stream.Send(&memsidecarv1.ExportUserResponse{
-				Record: &memsidecarv1.ExportUserResponse_Memory{Memory: fromMemory(&m)},
+				Record: &memsidecarv1.ExportUserResponse_Memory{Memory: fromMemory(&m, s.options.Now())},
 			})
 		},
 		Revision: func(r vectorstore.Revision) error {
 			return stream.Send(&memsidecarv1.ExportUserResponse{
-				Record: &memsidecarv1.ExportUserResponse_MemoryRevision{MemoryRevision: fromRevision(&r)},
+				Record: &memsidecarv1.ExportUserResponse_MemoryRevision{MemoryRevision: fromRevision(&r, s.options.Now())},
 			})
 		},
 		Consideration: func(job queue.Job) error {
@@ -155,7 +155,7 @@ func (s *userService) ExportUser(r *memsidecarv1.ExportUserRequest, stream grpc.
 		Session: func(said session.Session, summary *session.Summary) error {
 			return stream.Send(&memsidecarv1.ExportUserResponse{
 				Record: &memsidecarv1.ExportUserResponse_Session{Session: &memsidecarv1.ExportedSession{
-					Session: fromSession(&said, s.Conversations.WindowExpiry(&said, time.Now())), Summary: fromSummary(summary),
+					Session: fromSession(&said, s.Conversations.WindowExpiry(&said, s.options.Now())), Summary: fromSummary(summary),
 				}},
 			})
 		},

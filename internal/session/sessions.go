@@ -130,7 +130,7 @@ func (k *Service) Update(ctx context.Context, v Viewer, id string, p Patch, wron
 	if err != nil {
 		return Session{}, err
 	}
-	p.At = time.Now()
+	p.At = k.Now()
 	updated, err := k.Store.Update(ctx, v, id, p)
 	if err == nil && p.MemorizeEvery != nil {
 		k.Wake() // pending messages may be due now
@@ -143,5 +143,5 @@ func (k *Service) Switch(ctx context.Context, v Viewer, id string) (s Session, c
 	if err := k.CheckEnabled(v.Namespace); err != nil {
 		return Session{}, false, err
 	}
-	return k.Store.Switch(ctx, v, id, time.Now())
+	return k.Store.Switch(ctx, v, id, k.Now())
 }

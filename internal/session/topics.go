@@ -30,7 +30,7 @@ func (k *Service) CountTopics(ctx context.Context, q TopicsQuery) (topics.Report
 		Namespace: q.Viewer.Namespace, UserID: q.UserID, Audience: q.Viewer.Audience, After: q.After, Before: q.Before,
 	}
 	if counted.Before.IsZero() {
-		counted.Before = time.Now()
+		counted.Before = k.Now()
 	}
 	if q.SessionID != "" {
 		found, err := k.Get(ctx, q.Viewer, q.SessionID)

@@ -20,6 +20,8 @@ type WriterConfig struct {
 	Policies Policies // asked on every use
 	// Redactor removes secrets from messages, titles and metadata before they are stored; nil: they are stored as they were sent.
 	Redactor *redact.Redactor
+	// Now is the clock; by default time.Now.
+	Now func() time.Time
 	// SummaryWindow is the number of messages of a default window whose older messages are summarised; 0: nothing is summarised.
 	SummaryWindow int
 	// Digest returns when a digest of a user with these settings is due. ok is false when digests are made on request only. Optional.
@@ -48,6 +50,9 @@ type Writer struct {
 
 // NewWriter returns a Writer.
 func NewWriter(config WriterConfig) *Writer {
+	if config.Now == nil {
+		config.Now = time.Now
+	}
 	return &Writer{
 		WriterConfig: config,
 		guard:        newGuard(config.FailureMaxRunes, config.FailurePhrases),
@@ -143,7 +148,7 @@ func (w *Writer) added() {
 
 // append completes a request from the configuration and from the settings of the speakers.
 func (w *Writer) append(ctx context.Context, r AppendRequest) (_ Append, err error) {
-	now := time.Now()
+	now := w.Now()
 	if r.Hashes == nil {
 		r.Messages = w.Redactor.Messages(r.Messages)
 		if r.Hashes, err = memory.Hashes(r.Messages); err != nil {

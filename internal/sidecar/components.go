@@ -89,7 +89,7 @@ func (p *components) startModels(context.Context) (err error) {
 	p.records = sqlstore.NewModels(p.storage)
 	p.calls = usage.NewRecorder(p.records, p.Log)
 	p.onStop(func(context.Context) { p.calls.Close() })
-	p.meter = budget.NewMeter(sqlstore.NewTokens(p.storage), budget.Options{Limits: tokenLimits(p.cfg), Log: p.Log})
+	p.meter = budget.NewMeter(sqlstore.NewTokens(p.storage), budget.Options{Limits: tokenLimits(p.cfg), Now: p.Now, Log: p.Log})
 	p.onStop(func(context.Context) { p.meter.Close() })
 	if p.models, err = newModels(p); err != nil {
 		return err
@@ -135,6 +135,7 @@ func (p *components) startReading(context.Context) error {
 		Labels:          cfg.Session.Labels,
 		Location:        p.location,
 		Answered:        p.counts.Retrieved,
+		Now:             p.Now,
 		Log:             p.Log,
 	})
 	p.onStop(func(context.Context) { p.Retriever.Close() })
@@ -186,6 +187,7 @@ func (p *components) newConsiderer() *decide.Considerer {
 		MaxPendingBytes:     int64(cfg.Queue.MaxPendingBytes),
 		MaxWait:             cfg.Queue.MaxWait,
 		Location:            p.location,
+		Now:                 p.Now,
 		Tracing:             p.tracing,
 		Pool: queue.Options{
 			Workers:         cfg.Queue.Workers,
@@ -212,6 +214,7 @@ func (p *components) startCleanup(context.Context) error {
 		WithdrawnGrace: cfg.Memories.WithdrawnGrace,
 		ExpiredKeep:    cfg.Memories.ExpiredKeep,
 		HistoryKeep:    cfg.Memories.HistoryKeep,
+		Now:            p.Now,
 		Log:            p.Log,
 	})
 	p.sweeper.Start()
@@ -220,6 +223,7 @@ func (p *components) startCleanup(context.Context) error {
 		MaxItems:  cfg.NumberedLists.MaxItems,
 		MaxAge:    cfg.NumberedLists.MaxAge,
 		ListTTL:   cfg.NumberedLists.ListTTL,
+		Now:       p.Now,
 		Heartbeat: p.counts.Loop(loopNumberedLists),
 		Log:       p.Log,
 	})
@@ -282,7 +286,7 @@ func (p *components) serve(ctx context.Context, listener net.Listener) error {
 		defer close(settling)
 		p.models.settleEventually(watching, unsettled, storageRecovered, p.models.recovered.Notify)
 	}()
-	go background.Run(watching, p.models.recovered, func() (again time.Time) {
+	go background.Run(watching, time.Now, p.models.recovered, func() (again time.Time) {
 		p.considerer.Resume()
 		p.vectorizer.Resume()
 		p.Sessions.Resume()

@@ -118,6 +118,7 @@ func newDigests(p *components) *digests {
 		MaxTokens:   cfg.Digest.MaxTokens,
 		Templates:   cfg.Digest.Templates,
 		Location:    p.location,
+		Now:         p.Now,
 		Workers:     cfg.Queue.Workers,
 		BackoffMin:  cfg.Queue.BackoffMin,
 		BackoffMax:  cfg.Queue.BackoffMax,

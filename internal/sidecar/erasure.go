@@ -52,6 +52,7 @@ func (p *components) newManage() (*manage.Service, *manage.Eraser, *manage.Expor
 		Rewrite:        p.days.rewriteFiles,
 		Redactor:       writesRedactor(p.cfg, p.redactor),
 		Uncache:        reconcile.DropReadings,
+		Now:            p.Now,
 	})
 	eraser := manage.NewEraser(manage.EraserConfig{
 		Barriers:   []manage.Barrier{p.considerer, p.days.service},

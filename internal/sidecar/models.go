@@ -63,6 +63,7 @@ type models struct {
 	environ  []string
 	redactor *redact.Redactor // nil: nothing is redacted
 	log      *slog.Logger
+	now      func() time.Time
 	rules    *rules.Rules
 	records  *sqlstore.Models
 	vectors  vectorstore.Backfill
@@ -89,7 +90,7 @@ type models struct {
 
 func newModels(p *components) (*models, error) {
 	m := &models{
-		cfg: p.cfg, environ: p.Environ, redactor: p.redactor, log: p.Log, rules: p.rules, records: p.records, vectors: p.store, calls: p.calls,
+		cfg: p.cfg, environ: p.Environ, redactor: p.redactor, log: p.Log, now: p.Now, rules: p.rules, records: p.records, vectors: p.store, calls: p.calls,
 		budget: p.meter, counts: p.counts, tracer: span.Tracer(p.tracing),
 		breakers: map[string]*breaker.Breaker{}, chosen: map[string]server.Component{},
 		deciding: decide.NewSwitch(), recovered: background.NewNotifier(),

@@ -45,7 +45,7 @@ func (p *components) newServer(context.Context) error {
 		Admin: server.AdminDeps{
 			Status:  status{p},
 			Queue:   p.jobs,
-			Auditor: audit.New(p.store, audit.Options{Fingerprint: p.models.fingerprint, Retention: p.curve.Score}),
+			Auditor: audit.New(p.store, audit.Options{Fingerprint: p.models.fingerprint, Retention: p.curve.Score, Now: p.Now}),
 			Prices:  cfg.LLM.Prices,
 		},
 		Storage: p.state(),
@@ -68,6 +68,7 @@ func (p *components) newServer(context.Context) error {
 		MinRelevance:    cfg.Retrieval.MinRelevance,
 		MaxContextChars: cfg.Retrieval.MaxContextChars,
 		NotebookEntries: cfg.Notebook.MaxEntries,
+		Now:             p.Now,
 		Answered:        p.counts.Call,
 		Tracing:         p.tracing,
 		Log:             p.Log,

@@ -45,6 +45,7 @@ func (p *components) newWriter() *session.Writer {
 		FailureMaxRunes: cfg.Session.FailureMaxChars,
 		FailurePhrases:  cfg.Session.FailurePhrases,
 		ClaimMaxRunes:   cfg.Session.ClaimMaxChars,
+		Now:             p.Now,
 	}
 	if cfg.Session.SummaryMaxChars > 0 {
 		config.SummaryWindow = cfg.Session.MaxMessages

@@ -50,7 +50,10 @@ type Options struct {
 	Environ []string
 	// Listen opens the gRPC listener; nil listens on the configured address.
 	Listen func(context.Context) (net.Listener, error)
-	Log    *slog.Logger
+	// Now is the clock by which the use cases tell the day, and what is due or expired; nil is time.Now. It must run: what is due is
+	// waited for. Durations, deadlines and traces are measured with the machine's clock, and so is which memories are expired in the index.
+	Now func() time.Time
+	Log *slog.Logger
 }
 
 // ConfigError means that no sidecar can start with the configuration, on any machine.
@@ -78,6 +81,9 @@ func Start(ctx context.Context, cfg config.Config, options Options) (_ *Sidecar,
 			s.Stop(ctx)
 		}
 	}()
+	if options.Now == nil {
+		options.Now = time.Now
+	}
 	p := &components{Sidecar: s, Options: options, cfg: cfg, redactor: cfg.Redact.Redactor(), changed: background.NewNotifier()}
 	if p.location, err = time.LoadLocation(cfg.TimeZone); err != nil {
 		return nil, err

@@ -110,7 +110,7 @@ func (p *components) state() storageState { return storageState{p.storage} }
 // watchStorage reports the state of storage to health checks, and calls recovered when it accepts writes again. It runs in the background,
 // because the breaker's callback must not block.
 func (p *components) watchStorage(ctx context.Context, recovered func()) {
-	background.Run(ctx, p.changed, func() (again time.Time) {
+	background.Run(ctx, time.Now, p.changed, func() (again time.Time) {
 		readable := p.state().Problem() == ""
 		writable := readable && p.state().WriteProblem() == ""
 		p.server.SetStorageServing(readable, writable)

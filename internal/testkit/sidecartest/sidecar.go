@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -87,7 +88,31 @@ func Unhurried(t testing.TB) []string {
 // ServeWith is [ServeIn] with environment variables.
 func ServeWith(t testing.TB, dir string, environ []string, settings ...string) *Sidecar {
 	t.Helper()
-	r, err := launch(dir, environ, slices.Concat(settings, Unhurried(t)))
+	return serve(t, nil, dir, environ, settings)
+}
+
+// ServeAt is [ServeIn] with a clock.
+func ServeAt(t testing.TB, now func() time.Time, dir string, settings ...string) *Sidecar {
+	t.Helper()
+	return serve(t, now, dir, nil, settings)
+}
+
+// FromNoon returns a clock that starts at noon of today, UTC, and runs. With it no test that compares days passes midnight.
+func FromNoon() func() time.Time {
+	began := time.Now()
+	noon := began.UTC().Truncate(24 * time.Hour).Add(12 * time.Hour)
+	return func() time.Time { return noon.Add(time.Since(began)) }
+}
+
+// ServeFromNoon is [Serve] with the clock [FromNoon], for users in UTC.
+func ServeFromNoon(t testing.TB, settings ...string) *Sidecar {
+	t.Helper()
+	return ServeAt(t, FromNoon(), t.TempDir(), append(slices.Clone(settings), "time_zone=UTC")...)
+}
+
+func serve(t testing.TB, now func() time.Time, dir string, environ, settings []string) *Sidecar {
+	t.Helper()
+	r, err := launch(now, dir, environ, slices.Concat(settings, Unhurried(t)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +130,7 @@ func ServeWith(t testing.TB, dir string, environ []string, settings ...string) *
 }
 
 // launch starts a sidecar. If a key is set twice, the first setting counts.
-func launch(dir string, environ, settings []string) (*Sidecar, error) {
+func launch(now func() time.Time, dir string, environ, settings []string) (*Sidecar, error) {
 	flags := map[string]string{"listen": "127.0.0.1:0", "data_dir": dir}
 	for _, setting := range slices.Backward(settings) {
 		key, value, _ := strings.Cut(setting, "=")
@@ -118,7 +143,7 @@ func launch(dir string, environ, settings []string) (*Sidecar, error) {
 	cfg := loaded.Config
 	r := &Sidecar{Dir: dir, Log: &Log{}, ended: make(chan error, 1)}
 	ctx, cancel := context.WithCancel(context.Background())
-	s, err := sidecar.Start(ctx, cfg, sidecar.Options{Environ: environ, Log: logs.New(r.Log, cfg.Log.Level, cfg.Log.Format)})
+	s, err := sidecar.Start(ctx, cfg, sidecar.Options{Environ: environ, Now: now, Log: logs.New(r.Log, cfg.Log.Level, cfg.Log.Format)})
 	if err != nil {
 		cancel()
 		return nil, err

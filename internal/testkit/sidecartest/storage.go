@@ -130,12 +130,12 @@ func TablesWith(t *testing.T, dir, text string) (found []string) {
 	return found
 }
 
-// Spend stores the usage of a model on an earlier day.
-func Spend(t *testing.T, dir string, daysAgo int, model string, input, output int) {
+// Spend stores the usage of a model at a time.
+func Spend(t *testing.T, dir string, at time.Time, model string, input, output int) {
 	t.Helper()
 	WithStorage(t, dir, func(s *sqlite.Storage) {
 		NoError(t, sqlstore.NewModels(s).AddUsage(t.Context(), []usage.Call{{
-			At: time.Now().UTC().AddDate(0, 0, -daysAgo), Namespace: "default", Part: "decision", Model: model,
+			At: at, Namespace: "default", Part: "decision", Model: model,
 			InputTokens: int64(input), OutputTokens: int64(output), Latency: time.Second,
 		}}))
 	})

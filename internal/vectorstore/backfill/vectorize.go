@@ -127,7 +127,7 @@ func (v *Vectorizer) embed(ctx context.Context, texts []string) ([]vectorstore.E
 
 // run adds the missing vectors whenever it is woken.
 func (v *Vectorizer) run() {
-	background.Run(v.ctx, v.notifier, func() (again time.Time) {
+	background.Run(v.ctx, time.Now, v.notifier, func() (again time.Time) {
 		if v.pass() {
 			again = time.Now().Add(secondPass)
 		}

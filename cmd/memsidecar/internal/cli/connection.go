@@ -61,6 +61,16 @@ func (f calls) reach(p *Program, about func() (*memsidecarv1.Scope, error)) (*me
 	return scope, conn, err
 }
 
+// ask dials, makes one call about a scope, and hangs up.
+func ask[R any](p *Program, f calls, about func() (*memsidecarv1.Scope, error), call func(*connection, *memsidecarv1.Scope) (R, error)) (r R, err error) {
+	scope, conn, err := f.reach(p, about)
+	if err != nil {
+		return r, err
+	}
+	defer conn.close()
+	return call(conn, scope)
+}
+
 func (f sidecarFlag) dial(p *Program, timeout time.Duration) (*connection, error) {
 	to, err := f.address(p)
 	if err != nil {

@@ -103,12 +103,9 @@ func (considerationsGet) Help() string {
 
 // Run shows the consideration.
 func (c considerationsGet) Run(ctx context.Context, p *Program) error {
-	scope, conn, err := c.reach(p, c.sees)
-	if err != nil {
-		return err
-	}
-	defer conn.close()
-	resp, err := conn.GetConsideration(ctx, &memsidecarv1.GetConsiderationRequest{Scope: scope, ConsiderationId: c.ID})
+	resp, err := ask(p, c.calls, c.sees, func(conn *connection, scope *memsidecarv1.Scope) (*memsidecarv1.GetConsiderationResponse, error) {
+		return conn.GetConsideration(ctx, &memsidecarv1.GetConsiderationRequest{Scope: scope, ConsiderationId: c.ID})
+	})
 	if err != nil {
 		return err
 	}

@@ -87,12 +87,9 @@ func (memoriesGet) Help() string {
 
 // Run shows the memory.
 func (c memoriesGet) Run(ctx context.Context, p *Program) error {
-	scope, conn, err := c.reach(p, c.sees)
-	if err != nil {
-		return err
-	}
-	defer conn.close()
-	resp, err := conn.GetMemory(ctx, &memsidecarv1.GetMemoryRequest{Scope: scope, MemoryId: c.ID})
+	resp, err := ask(p, c.calls, c.sees, func(conn *connection, scope *memsidecarv1.Scope) (*memsidecarv1.GetMemoryResponse, error) {
+		return conn.GetMemory(ctx, &memsidecarv1.GetMemoryRequest{Scope: scope, MemoryId: c.ID})
+	})
 	if err != nil {
 		return err
 	}

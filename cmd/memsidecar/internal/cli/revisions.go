@@ -51,12 +51,9 @@ Examples:
 
 // Run lists the changes.
 func (c memoriesRevisions) Run(ctx context.Context, p *Program) error {
-	scope, conn, err := c.reach(p, c.sees)
-	if err != nil {
-		return err
-	}
-	defer conn.close()
-	resp, err := conn.ListMemoryRevisions(ctx, &memsidecarv1.ListMemoryRevisionsRequest{Scope: scope, MemoryId: c.ID})
+	resp, err := ask(p, c.calls, c.sees, func(conn *connection, scope *memsidecarv1.Scope) (*memsidecarv1.ListMemoryRevisionsResponse, error) {
+		return conn.ListMemoryRevisions(ctx, &memsidecarv1.ListMemoryRevisionsRequest{Scope: scope, MemoryId: c.ID})
+	})
 	if err != nil {
 		return err
 	}
@@ -115,12 +112,9 @@ Examples:
 
 // Run undoes the change and shows the memory as it is afterwards.
 func (c memoriesRevert) Run(ctx context.Context, p *Program) error {
-	scope, conn, err := c.reach(p, c.sees)
-	if err != nil {
-		return err
-	}
-	defer conn.close()
-	resp, err := conn.RevertMemory(ctx, &memsidecarv1.RevertMemoryRequest{Scope: scope, MemoryId: c.ID, RevisionId: c.Revision})
+	resp, err := ask(p, c.calls, c.sees, func(conn *connection, scope *memsidecarv1.Scope) (*memsidecarv1.RevertMemoryResponse, error) {
+		return conn.RevertMemory(ctx, &memsidecarv1.RevertMemoryRequest{Scope: scope, MemoryId: c.ID, RevisionId: c.Revision})
+	})
 	if err != nil {
 		return err
 	}
