@@ -134,7 +134,7 @@ func TestDialogueIsRememberedOrSkipped(t *testing.T) {
 	}
 }
 
-// TestFailedConsiderationCanBeRetried: A failed consideration has a reason, and RetryConsideration continues it.
+// TestFailedConsiderationCanBeRetried: A failed consideration has a reason. RetryConsideration resumes it.
 func TestFailedConsiderationCanBeRetried(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -150,13 +150,13 @@ func TestFailedConsiderationCanBeRetried(t *testing.T) {
 	if c.GetConsideration().GetState() != sidecartest.Pending {
 		t.Errorf("retried, it is %s", c)
 	}
-	r.Consider(t, sidecartest.Direct("u"), sidecartest.Said("ok")) // behind it in the same line
+	r.Consider(t, sidecartest.Direct("u"), sidecartest.Said("ok")) // queued after it
 	if c := r.Consideration(t, sidecartest.Direct("u"), id); c.GetState() != sidecartest.Remembered || c.GetError() != "" {
 		t.Errorf("after the retry it is %s", c)
 	}
 }
 
-// by is a message of a person in a group.
+// by returns a message of a person in a group.
 func by(speaker, text string) *memsidecarv1.Message {
 	m := sidecartest.Said(text)
 	m.SpeakerId = speaker
@@ -170,7 +170,7 @@ func TestGroupDialogueHasAnOutcomeForEachSpeaker(t *testing.T) {
 	scope := sidecartest.Group("alice", "g")
 	c := r.Consider(t, scope, by("alice", "I am allergic to peanuts."), by("bob", "My name is Bob."), sidecartest.Answered("Hello, both!"), by("carol", "ok"))
 	id := c.GetId()
-	r.Consider(t, sidecartest.Group("bob", "g"), sidecartest.Said("ok")) // bob's and carol's lines are done when what stands behind is
+	r.Consider(t, sidecartest.Group("bob", "g"), sidecartest.Said("ok")) // queued after bob's and carol's parts
 	r.Consider(t, sidecartest.Group("carol", "g"), sidecartest.Said("ok"))
 	want := map[string]string{"alice": "peanuts", "bob": "Bob", "carol": ""}
 	for user, word := range want {
@@ -305,7 +305,7 @@ func TestDeletedMemoryStaysDeleted(t *testing.T) {
 	}
 }
 
-// TestRepeatedStatementIsCountedOnce: A known statement is counted and not stored again.
+// TestRepeatedStatementIsCountedOnce: A statement that is stored already is counted, not stored again.
 func TestRepeatedStatementIsCountedOnce(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// tenTurns says ten things, and the bot answers each.
+// tenTurns considers ten messages of the user, each with an answer of the bot.
 func tenTurns(t *testing.T, r *sidecartest.Sidecar, scope *memsidecarv1.Scope) {
 	t.Helper()
 	for i := range 10 {
@@ -18,8 +18,7 @@ func tenTurns(t *testing.T, r *sidecartest.Sidecar, scope *memsidecarv1.Scope) {
 	}
 }
 
-// TestDigestCost: ten messages of a user cost three calls of a model, one to decide, one to summarise, and one for the
-// digest.
+// TestDigestCost: Ten messages cost three model calls: one to decide, one to summarise, one for the digest.
 func TestDigestCost(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range sidecartest.Protocols() {
@@ -39,7 +38,7 @@ func TestDigestCost(t *testing.T) {
 					t.Errorf("%d calls for the %s, want %d", got, part, want)
 				}
 			}
-			d := summarize(t, r, sidecartest.Direct("u"), "") // nothing is left: no call
+			d := summarize(t, r, sidecartest.Direct("u"), "") // nothing new: no call
 			if len(p.Requests(providertest.Digest)) != 1 || len(d.GetTopics()) == 0 || d.GetTopics()[0] != "tea" ||
 				d.GetTechnicalIssues()[0].GetSource().GetMadeBy() != protocol+"/model-of-summary" {
 				t.Errorf("after %d calls the digest is %v", len(p.Requests(providertest.Digest)), d)
@@ -48,7 +47,7 @@ func TestDigestCost(t *testing.T) {
 	}
 }
 
-// TestDigestModelPrecedesSummaryModel: the digest's own model comes before that of summary, and rules before any.
+// TestDigestModelPrecedesSummaryModel: The digest's own model is preferred to the summary's model, and any model to the rules.
 func TestDigestModelPrecedesSummaryModel(t *testing.T) {
 	t.Parallel()
 	p := providertest.Start(t, 1000)
@@ -66,8 +65,8 @@ func TestDigestModelPrecedesSummaryModel(t *testing.T) {
 	}
 }
 
-// TestDigestWaitsForItsModel: while the model is away what was said waits, and comes into the digest once, when it is back; an
-// answer that cannot be used is replaced by what the rules find.
+// TestDigestWaitsForItsModel: While the model is unavailable, messages stay pending. When it recovers they are added to the digest once.
+// An unusable answer of the model is replaced by the rules' findings.
 func TestDigestWaitsForItsModel(t *testing.T) {
 	t.Parallel()
 	p := providertest.Start(t, 1000)
@@ -91,7 +90,7 @@ func TestDigestWaitsForItsModel(t *testing.T) {
 	sidecartest.Eventually(t, "the rules have looked", func() bool { return issues(r.Digest(t, sidecartest.Direct("v"), "")) == oom+" => "+oomFixed })
 }
 
-// TestDigestDropsNumbersNobodySaid: A number that no message contains gets into no digest and no memory.
+// TestDigestDropsNumbersNobodySaid: A number that occurs in no message is in no digest and no memory.
 func TestDigestDropsNumbersNobodySaid(t *testing.T) {
 	t.Parallel()
 	p := providertest.Start(t, 1000)
@@ -109,8 +108,8 @@ func TestDigestDropsNumbersNobodySaid(t *testing.T) {
 	}
 }
 
-// TestDigestIncludesSkippedMessages: with a model, decisions, preferences and tasks of a message that considering skipped
-// are in the digest, and are no memories. What considering did remember is told once, and no more when the memory is deleted.
+// TestDigestIncludesSkippedMessages: With a model, the digest includes decisions, preferences and tasks from skipped messages, without
+// making memories of them. Memories of considerations are included once, and removed when the memory is deleted.
 func TestDigestIncludesSkippedMessages(t *testing.T) {
 	t.Parallel()
 	p := providertest.Start(t, 1000)

@@ -16,7 +16,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// wantForgotten checks that nothing of the user is there, nor comes when the sidecar has ended all that it was doing.
+// wantForgotten checks that nothing of the user is stored, and that nothing appears when the sidecar has finished its work.
 func wantForgotten(t *testing.T, r *sidecartest.Sidecar, user string) {
 	t.Helper()
 	if e := r.Export(t, sidecartest.Direct(user)); len(e.Records) != 1 {
@@ -30,15 +30,15 @@ func wantForgotten(t *testing.T, r *sidecartest.Sidecar, user string) {
 	}
 }
 
-// TestForgetDuringOtherWork: while models and embedder are slow, a memory is being created, a dialogue considered and a digest made.
-// None of it is stored after the user was forgotten.
+// TestForgetDuringOtherWork: A memory is being created, a dialogue considered and a digest made, with slow models, when the user is
+// forgotten. None of it is stored afterwards.
 func TestForgetDuringOtherWork(t *testing.T) {
 	t.Parallel()
 	p := providertest.Start(t, 64)
 	r := sidecartest.Serve(
 		t,
 		append(sidecartest.UseProvider("openai", p), "digest.timeout=10m", "digest.interval=1", "session.memorize_every=0", "retrieval.budget=10ms",
-			"shutdown_grace=1s")...) // for what hangs still
+			"shutdown_grace=1s")...) // for calls that still hang
 	user := "alice-" + sidecartest.Marks
 	r.Create(t, sidecartest.Direct(user), sidecartest.Marks+" likes tea")
 	p.Fail(providertest.Hang, providertest.Embedding, providertest.Decision, providertest.Digest)
@@ -68,7 +68,7 @@ func TestForgetDuringOtherWork(t *testing.T) {
 	waiting := map[providertest.Part]bool{providertest.Embedding: true, providertest.Decision: true, providertest.Digest: true}
 	for request := range p.Arrived() {
 		if request.Part == providertest.Embedding && !strings.Contains(request.Body, "is late") {
-			continue // of the memory that was created before, or of a message
+			continue // of an earlier memory or message
 		}
 		if delete(waiting, request.Part); len(waiting) == 0 {
 			break
@@ -78,7 +78,7 @@ func TestForgetDuringOtherWork(t *testing.T) {
 		r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: sidecartest.Direct(user), Query: sidecartest.Marks}),
 	)(
 		t,
-	) // its trace waits to be written
+	) // its trace is written later
 	sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.Anywhere(user)}))(t)
 	slow.Wait()
 	p.Fail(providertest.NoFault, providertest.Embedding, providertest.Decision, providertest.Digest)
@@ -91,7 +91,8 @@ func TestForgetDuringOtherWork(t *testing.T) {
 	wantForgotten(t, r, user)
 }
 
-// TestForgetWaitsForReaders: what a reader prevents is not claimed, is told by the status, and is done when the reader is.
+// TestForgetWaitsForReaders: If a reader prevents the purge, ForgetUser does not report it as done. The status shows it as pending, and
+// it completes when the reader ends.
 func TestForgetWaitsForReaders(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
@@ -121,7 +122,8 @@ func TestForgetWaitsForReaders(t *testing.T) {
 	wantNoMarks(t, r, "after the reader")
 }
 
-// TestDeletedTextIsNotOnDisk: of a memory nothing is left but what was said, and nothing of a session with its memories.
+// TestDeletedTextIsNotOnDisk: After a memory is deleted only the original message is left. After a session is deleted with its memories,
+// nothing is.
 func TestDeletedTextIsNotOnDisk(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -15,7 +15,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// wantNoMarks looks for the marks in every file of the folder and in the log.
+// wantNoMarks checks that no file of the folder, and no log line, contains the marks.
 func wantNoMarks(t *testing.T, r *sidecartest.Sidecar, when string) {
 	t.Helper()
 	for _, form := range sidecartest.Forms() {
@@ -33,7 +33,7 @@ func wantNoMarks(t *testing.T, r *sidecartest.Sidecar, when string) {
 	}
 }
 
-// where names the tables that hold a text, so that somebody who breaks this test learns what to look at.
+// where names the tables that contain a text, to help find the cause of a failure.
 func where(t *testing.T, dir, text string) {
 	t.Helper()
 	for _, line := range sidecartest.TablesWith(t, dir, text) {
@@ -100,10 +100,10 @@ func everywhere(t *testing.T, r *sidecartest.Sidecar, user string) {
 	)
 	r.AppendTo(t, sidecartest.Within(sidecartest.Group("bob", "g"), "open"), by(user, "Still "+sidecartest.Marks), by("bob", "I see."))
 	asked := sidecartest.Within(sidecartest.Group(user, "g"), "open")
-	asked.AgentId = "agent-" + sidecartest.Marks // whom nobody else has spoken to
+	asked.AgentId = "agent-" + sidecartest.Marks // an agent of nobody else
 	r.AppendTo(t, asked, sidecartest.Said("Only to you, "+sidecartest.Marks), sidecartest.Answered("Yes, "+sidecartest.Marks))
 	var long []*memsidecarv1.Message
-	for i := range 300 { // enough for the keyword index, and for pages to be split
+	for i := range 300 { // enough for the keyword index, and for split pages
 		long = append(
 			long,
 			sidecartest.Said(fmt.Sprintf("%s %d %x", sidecartest.Marks, i, i*7919)),
@@ -175,8 +175,8 @@ func everywhere(t *testing.T, r *sidecartest.Sidecar, user string) {
 	sidecartest.Must(r.Sessions().GetTopics(t.Context(), &memsidecarv1.GetTopicsRequest{Scope: place}))(t)
 }
 
-// TestForgottenUserIsNotOnDisk: of a user of whom everything was stored, under ids that are texts of the user, in groups as well, with
-// considerations that failed and wait, no byte is left in any file.
+// TestForgottenUserIsNotOnDisk: A user has data of every kind, with ids that contain text, also in groups, and with failed and pending
+// considerations. After ForgetUser no byte of it is in any file.
 func TestForgottenUserIsNotOnDisk(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -198,7 +198,7 @@ func TestForgottenUserIsNotOnDisk(t *testing.T) {
 		func() bool { return len(sidecartest.HoldsBytes(t, dir, "zyxwvutsrq")) > 0 },
 	)
 	r.Stop()
-	// What a model would have said about bob's words, quoting what it had read beside them.
+	// A model's findings about bob that quote the user's messages.
 	sidecartest.WithStorage(t, dir, func(storage *sqlite.Storage) {
 		for _, statement := range []string{
 			`UPDATE memories SET provenance = json_set(provenance, '$.reason', 'alice said ` + sidecartest.Marks + `')

@@ -13,11 +13,10 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// shows are the names of calls that only show. One that is named so and changes something, or the other way round, is
-// misleading; so the test below has no exceptions.
+// shows are the prefixes of read-only calls. The test below allows no exceptions, because a misleading name would be a mistake.
 var shows = regexp.MustCompile(`^(Get|List|Retrieve|Export|Filter|Select)`)
 
-// TestEveryCallHasItsLevel: a call that is added to a service says what a token needs for it.
+// TestEveryCallHasItsLevel: Every call of a service has an access level.
 func TestEveryCallHasItsLevel(t *testing.T) {
 	left := map[string]bool{}
 	for method := range needed {
@@ -63,7 +62,7 @@ func TestBearer(t *testing.T) {
 	}
 }
 
-// TestRequestScope: the scope that is checked is the one that the call goes by.
+// TestRequestScope: Authorization checks the same scope that the call uses.
 func TestRequestScope(t *testing.T) {
 	inner := &memsidecarv1.Scope{Namespace: "inner"}
 	for _, request := range []any{

@@ -14,8 +14,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// neighbour is one of several users of whom the same is stored, to the letter. Its session names it, so that whatever is
-// answered about it shows whose it is.
+// neighbour is one of several users with identical data. Its session name identifies it in answers.
 type neighbour struct {
 	scope         *memsidecarv1.Scope
 	memory        string // id
@@ -26,7 +25,7 @@ type neighbour struct {
 
 func (n *neighbour) name() string { return n.scope.GetNamespace() + "/" + n.scope.GetUserId() }
 
-// settle stores what every neighbour has.
+// settle stores the data that every neighbour has.
 func settle(t *testing.T, r *sidecartest.Sidecar, namespace, user string) *neighbour {
 	t.Helper()
 	n := &neighbour{scope: sidecartest.InNamespace(namespace, sidecartest.Direct(user))}
@@ -55,9 +54,8 @@ func sharedDialogue(n *neighbour, i int, text string) *memsidecarv1.ConsiderMemo
 	}
 }
 
-// neighbourCalls are calls that one user makes, with another's identifiers where there are any. Each returns what was
-// answered, in which nothing of the other may be, and checks that the caller's own data is there: an empty answer proves
-// nothing.
+// neighbourCalls are calls by one user with another user's identifiers. Each returns the answers, which may contain nothing of the other
+// user, and checks that the caller's own data is in them: an empty answer would prove nothing.
 func neighbourCalls() map[string]func(t *testing.T, r *sidecartest.Sidecar, me, other *neighbour) []proto.Message {
 	return map[string]func(t *testing.T, r *sidecartest.Sidecar, me, other *neighbour) []proto.Message{
 		"Retrieve": func(t *testing.T, r *sidecartest.Sidecar, me, _ *neighbour) []proto.Message {
@@ -144,8 +142,8 @@ func wantCount(t *testing.T, what string, n int) {
 	}
 }
 
-// TestUsersWithEqualTextsStayApart: two users of one namespace, and one user id in two namespaces, who said the same things
-// under the same request ids, stay apart.
+// TestUsersWithEqualTextsStayApart: Two users of a namespace, and one user id in two namespaces, store the same texts under the same
+// request ids. Their data stays separate.
 func TestUsersWithEqualTextsStayApart(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
@@ -181,7 +179,7 @@ func TestUsersWithEqualTextsStayApart(t *testing.T) {
 	}
 }
 
-// wantNothingOf checks that an answer shows nothing that names a user.
+// wantNothingOf checks that an answer contains nothing that identifies a user.
 func wantNothingOf(t *testing.T, other *neighbour, answer proto.Message) {
 	t.Helper()
 	text := prototext.Format(answer)

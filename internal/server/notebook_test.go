@@ -22,8 +22,7 @@ func setZone(t *testing.T, r *sidecartest.Sidecar, user, zone string) {
 	}))(t)
 }
 
-// TestDigestOfADayWithoutMidnight: Where daylight saving time begins at midnight, that day and the day before have their own
-// messages.
+// TestDigestOfADayWithoutMidnight: Where daylight saving time begins at midnight, that day and the day before have their own messages.
 func TestDigestOfADayWithoutMidnight(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "digest.interval=0")
@@ -52,7 +51,7 @@ func TestDigestOfADayWithoutMidnight(t *testing.T) {
 	}
 }
 
-// TestNotebookDatesFollowTheUsersTimeZone: the notebook has the dates that the user's own calendar had, as what is retrieved has.
+// TestNotebookDatesFollowTheUsersTimeZone: The notebook uses the dates of the user's time zone, as Retrieve does.
 func TestNotebookDatesFollowTheUsersTimeZone(t *testing.T) {
 	t.Parallel()
 	notes := t.TempDir()
@@ -75,14 +74,14 @@ func TestNotebookDatesFollowTheUsersTimeZone(t *testing.T) {
 	}
 }
 
-// TestNotebookSurvivesUnreadableNotes: a notebook is read and written although what somebody wrote into it cannot be taken in, and a day's
-// file that could not be written comes with the next.
+// TestNotebookSurvivesUnreadableNotes: A notebook is read and written even if a line added by hand cannot be parsed. A file that could
+// not be written is written with the next day's.
 func TestNotebookSurvivesUnreadableNotes(t *testing.T) {
 	t.Parallel()
 	notes := t.TempDir()
 	folder := filepath.Join(notes, "default", "u")
 	blocked := filepath.Join(folder, "2026-11-01.md")
-	sidecartest.NoError(t, os.MkdirAll(blocked, 0o700)) // no file can be put there
+	sidecartest.NoError(t, os.MkdirAll(blocked, 0o700)) // a folder where the file should be
 	r := sidecartest.Serve(t, "digest.interval=0", "session.memorize_every=0", "digest.export_dir="+notes, "time_zone=UTC", "limits.namespace_memories=1")
 	say := func(day, text string) {
 		r.AppendTo(t, sidecartest.Direct("u"), on(day+"T10:00:00Z", sidecartest.Said(text)))
@@ -96,7 +95,7 @@ func TestNotebookSurvivesUnreadableNotes(t *testing.T) {
 	if !strings.Contains(book.GetMarkdown(), "乌龙茶") || strings.Contains(book.GetMarkdown(), "陈") {
 		t.Errorf("the notebook is\n%s", book.GetMarkdown())
 	}
-	say("2026-11-02", "我喜欢爬黄山。") // one too many
+	say("2026-11-02", "我喜欢爬黄山。") // one more than the limit
 	for file, want := range map[string]string{path: "乌龙茶", blocked: "乌龙茶", filepath.Join(folder, "2026-11-02.md"): "黄山"} {
 		if text := string(sidecartest.Must(os.ReadFile(file))(t)); !strings.Contains(text, want) {
 			t.Errorf("%s is\n%s", filepath.Base(file), text)
@@ -107,8 +106,7 @@ func TestNotebookSurvivesUnreadableNotes(t *testing.T) {
 	}
 }
 
-// TestTopicsSurviveForgettingAnotherUser: what others said long ago is still found in its time, after somebody's words were taken out of the
-// session around it.
+// TestTopicsSurviveForgettingAnotherUser: Topics still find old messages after another user's messages were removed from the session.
 func TestTopicsSurviveForgettingAnotherUser(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
@@ -141,11 +139,11 @@ func TestTopicsSurviveForgettingAnotherUser(t *testing.T) {
 	}
 }
 
-// TestDigestConsidersAllSessionsFirst: what waits is considered before a day is told, whichever of somebody's many sessions it waits in.
+// TestDigestConsidersAllSessionsFirst: Pending messages are considered before the digest, in all sessions of the user.
 func TestDigestConsidersAllSessionsFirst(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "digest.interval=0")
-	for i := range 52 { // more than are considered for a digest
+	for i := range 52 { // more sessions than one step considers
 		scope := sidecartest.Within(sidecartest.Direct("u"), fmt.Sprint("s", i))
 		r.AppendTo(t, scope, sidecartest.Answered("你好"))
 		if i == 51 {
@@ -161,7 +159,8 @@ func TestDigestConsidersAllSessionsFirst(t *testing.T) {
 	}
 }
 
-// TestDeleteSessionOfManyUsers: the memories of everybody go with a session, also of those whom it has no room to name.
+// TestDeleteSessionOfManyUsers: Deleting a session deletes the memories of all its users, even if they are too many to be listed in the
+// session.
 func TestDeleteSessionOfManyUsers(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "session.memorize_every=0", "digest.enabled=false", "history.vectors=0")

@@ -21,7 +21,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// wantQuota checks that an error says which quota is used up, whose, and what to do.
+// wantQuota checks that an error names the quota, its owner, and a remedy.
 func wantQuota(t *testing.T, err error, key, subject, says string) {
 	t.Helper()
 	sidecartest.WantCode(t, err, codes.ResourceExhausted)
@@ -46,7 +46,7 @@ func wantQuota(t *testing.T, err error, key, subject, says string) {
 	t.Errorf("%v has no QuotaFailure", err)
 }
 
-// quotas are those that are set, as the status tells them: "key user used/limit".
+// quotas are the configured quotas as the status shows them: "key user used/limit".
 func quotas(t *testing.T, r *sidecartest.Sidecar, scope *memsidecarv1.Scope) []string {
 	t.Helper()
 	var list []string
@@ -67,7 +67,7 @@ func tryCreate(t *testing.T, r *sidecartest.Sidecar, scope *memsidecarv1.Scope, 
 	return err
 }
 
-// TestMemoryQuotaOfANamespace: it is a namespace's, all users' together; what adds nothing goes on, and what is deleted makes room.
+// TestMemoryQuotaOfANamespace: All users of a namespace share its quota. Calls that add nothing still work, and deleting makes room.
 func TestMemoryQuotaOfANamespace(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "limits.namespace_memories=3", "namespaces=[{name: big/*, namespace_memories: 0}]", sidecartest.HTTPListen)
@@ -97,7 +97,7 @@ func TestMemoryQuotaOfANamespace(t *testing.T) {
 		t.Errorf("%s refusals are counted", got)
 	}
 
-	sidecartest.NoError(t, tryCreate(t, r, sidecartest.Direct("u"), "Likes tea")) // known
+	sidecartest.NoError(t, tryCreate(t, r, sidecartest.Direct("u"), "Likes tea")) // stored already
 	for i := range 4 {
 		sidecartest.NoError(
 			t,
@@ -141,8 +141,8 @@ func TestQuotasHoldForConcurrentCalls(t *testing.T) {
 	}
 }
 
-// TestFullNamespacePostponesDialogues: what is acknowledged is not lost when there is no room for what it tells; a wish to forget is
-// followed all the same, and makes room.
+// TestFullNamespacePostponesDialogues: Without room for new memories, acknowledged dialogues are postponed, not lost. A request to forget
+// is still carried out, and makes room.
 func TestFullNamespacePostponesDialogues(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -183,7 +183,7 @@ func TestFullNamespacePostponesDialogues(t *testing.T) {
 	})
 }
 
-// TestHistoryQuotaRefusesWholeDialogues: messages are refused whole, with the dialogue that they came in.
+// TestHistoryQuotaRefusesWholeDialogues: Messages are refused together with their whole dialogue.
 func TestHistoryQuotaRefusesWholeDialogues(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "limits.user_history_bytes=3000", "limits.namespace_history_bytes=5000")
@@ -246,7 +246,7 @@ func TestHistoryQuotaRefusesWholeDialogues(t *testing.T) {
 	}
 }
 
-// TestNumberedListQuotaKeepsExistingLists: a list that exists is filled and shown as before.
+// TestNumberedListQuotaKeepsExistingLists: Existing lists can still be changed and shown.
 func TestNumberedListQuotaKeepsExistingLists(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "limits.user_lists=2", "limits.namespace_lists=3")

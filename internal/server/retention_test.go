@@ -18,13 +18,13 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// overheard is an imported memory of so many days ago, which nobody asked for.
+// overheard is a memory that was imported with an age in days and never retrieved.
 func overheard(text string, days int) *memsidecarv1.Memory {
 	at := timestamppb.New(time.Now().Add(-time.Duration(days) * 24 * time.Hour))
 	return &memsidecarv1.Memory{Text: text, Kind: memsidecarv1.MemoryKind_MEMORY_KIND_PLAN, CreateTime: at, Scope: sidecartest.Direct("u")}
 }
 
-// TestRetentionFollowsConfiguredHalfLives: how likely a memory is to be kept is told of each, by the half-lives that are configured.
+// TestRetentionFollowsConfiguredHalfLives: Each memory shows how likely it is to be kept, by the configured half-lives.
 func TestRetentionFollowsConfiguredHalfLives(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "memories.half_lives={plan: 240h}")
@@ -38,8 +38,8 @@ func TestRetentionFollowsConfiguredHalfLives(t *testing.T) {
 	}
 }
 
-// TestLimitPerUserDropsTheLeastNeeded: beyond the limit the least likely to be needed goes, whatever brought the new one in, and what was asked
-// for stays.
+// TestLimitPerUserDropsTheLeastNeeded: Above the limit, the memory that is least likely to be needed is dropped, however the new one was
+// created. Explicitly created memories stay.
 func TestLimitPerUserDropsTheLeastNeeded(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "memories.max_per_user=4")
@@ -68,16 +68,17 @@ func TestLimitPerUserDropsTheLeastNeeded(t *testing.T) {
 	for _, text := range []string{"Likes rain", "Likes snow", "Likes wind"} {
 		r.Create(t, sidecartest.Direct("u"), text)
 	}
-	has("Likes jazz", "Likes rain", "Likes snow", "Likes tea", "Likes wind") // more than the limit: they were asked for
+	has("Likes jazz", "Likes rain", "Likes snow", "Likes tea", "Likes wind") // above the limit: all were created explicitly
 	if limit := r.Status(t).GetMemories(); limit.GetFullUserCount() != 1 {
 		t.Errorf("the status says %s", limit)
 	}
 }
 
-// TestWithdrawnMemoryIsDeletedAfterTheGrace: what the user asked to forget is deleted when the grace is over, by whatever process runs then.
+// TestWithdrawnMemoryIsDeletedAfterTheGrace: A memory that the user asked to forget is deleted after the grace period, also by another
+// process.
 func TestWithdrawnMemoryIsDeletedAfterTheGrace(t *testing.T) {
 	t.Parallel()
-	const mark = "Zyxwvutsrq" // unmistakable
+	const mark = "Zyxwvutsrq"
 	dir := t.TempDir()
 	sidecartest.WithStorage(t, dir, func(storage *sqlite.Storage) {
 		store := storelocal.New(storage, storelocal.Options{IndexBudget: 1 << 20})

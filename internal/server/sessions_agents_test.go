@@ -12,8 +12,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// TestDefaultWindowSeparatesAgents: two characters of a game talk to one player without naming a session. Neither sees the
-// other's conversation, nor a summary of it.
+// TestDefaultWindowSeparatesAgents: Two characters of a game talk to one player without a session id. Neither sees the other's
+// conversation or its summary.
 func TestDefaultWindowSeparatesAgents(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "session.memorize_every=0", "digest.interval=0")
@@ -29,7 +29,7 @@ func TestDefaultWindowSeparatesAgents(t *testing.T) {
 			}
 		}
 		for agent, other := range map[string]string{"smith": "witch", "witch": "smith"} {
-			for _, limit := range []int32{2, 100} { // the rest is summarised
+			for _, limit := range []int32{2, 100} { // with 2, the rest is summarised
 				window := sidecartest.Must(
 					r.Sessions().GetContext(t.Context(), &memsidecarv1.GetContextRequest{Scope: as(agent), MaxMessages: &limit, MaxTurns: &limit}),
 				)(
@@ -51,7 +51,7 @@ func TestDefaultWindowSeparatesAgents(t *testing.T) {
 			}
 		}
 	}
-	// A session that is named is a room.
+	// Agents share a session that is named.
 	for _, agent := range []string{"smith", "witch"} {
 		scope := sidecartest.Within(sidecartest.Direct("pia"), "market")
 		scope.AgentId = agent
@@ -64,7 +64,7 @@ func TestDefaultWindowSeparatesAgents(t *testing.T) {
 	}
 }
 
-// TestRefusedRecordingHasAReasonCode: a program can tell that its dialogue is in no session, and why, without reading prose.
+// TestRefusedRecordingHasAReasonCode: A program can tell from a code that its dialogue was not recorded, and why.
 func TestRefusedRecordingHasAReasonCode(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// TestAppendedMessagesAreConsidered: a bot that only appends has what was said remembered, once, also over a restart.
+// TestAppendedMessagesAreConsidered: Appended messages are remembered, once, also after a restart.
 func TestAppendedMessagesAreConsidered(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -37,7 +37,7 @@ func TestAppendedMessagesAreConsidered(t *testing.T) {
 	if err != nil || len(considerations.GetConsiderations()) != 1 || considerations.GetConsiderations()[0].GetMessageCount() != 6 {
 		t.Errorf("%v, %v", considerations, err)
 	}
-	// What was considered is not considered again when the bot asks.
+	// Messages that were considered are not considered again on request.
 	c := r.Consider(t, scope)
 	if c.GetState() != memsidecarv1.ConsiderationState_CONSIDERATION_STATE_SKIPPED {
 		t.Errorf("asked again: %v", c)
@@ -48,7 +48,7 @@ func TestAppendedMessagesAreConsidered(t *testing.T) {
 	}
 }
 
-// eventually waits until the user has as many memories, and returns their texts.
+// eventually waits until the user has n memories, and returns their texts.
 func eventually(t *testing.T, r *sidecartest.Sidecar, scope *memsidecarv1.Scope, count int) (texts []string) {
 	t.Helper()
 	sidecartest.Eventually(t, "there are enough memories", func() bool {
@@ -61,8 +61,8 @@ func eventually(t *testing.T, r *sidecartest.Sidecar, scope *memsidecarv1.Scope,
 	return texts
 }
 
-// TestConsideredDialoguesAreRecorded: a bot that only considers its dialogues has history, window and recall of messages as well, and
-// a dialogue that overlaps with the one before is neither recorded nor considered twice.
+// TestConsideredDialoguesAreRecorded: Considered dialogues are recorded: they are in the history, the window and message search. A
+// dialogue that overlaps with the one before is neither recorded nor considered twice.
 func TestConsideredDialoguesAreRecorded(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
@@ -86,7 +86,7 @@ func TestConsideredDialoguesAreRecorded(t *testing.T) {
 	if err != nil || len(window.GetMessages()) != 4 {
 		t.Errorf("the window is %v, %v", window, err)
 	}
-	// Without a session id they are in the user's current one.
+	// Without a session id they are in the current session.
 	c := r.Consider(t, sidecartest.Direct("小红"), sidecartest.Said("我在上海工作"))
 	if c.GetScope().GetSessionId() == "" {
 		t.Errorf("recorded nowhere: %v", c)
@@ -115,7 +115,7 @@ func TestConsideredDialoguesAreRecorded(t *testing.T) {
 	}
 }
 
-// TestRecordingCanBeSwitchedOff: recording can be switched off, and so can the whole of it, for a namespace.
+// TestRecordingCanBeSwitchedOff: Recording, and sessions as a whole, can be switched off for a namespace.
 func TestRecordingCanBeSwitchedOff(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "session.record_considered=false", "namespaces=[{name: quiet/*, session_enabled: false}]")

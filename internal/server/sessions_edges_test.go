@@ -15,7 +15,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// TestOmittedSessionFieldsAreEmpty: a session, or settings, that a request leaves out are empty ones.
+// TestOmittedSessionFieldsAreEmpty: A missing session or settings message means an empty one.
 func TestOmittedSessionFieldsAreEmpty(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
@@ -41,7 +41,7 @@ func TestOmittedSessionFieldsAreEmpty(t *testing.T) {
 	}
 }
 
-// TestEmptySessionBelongsToItsCreator: a session that somebody made, and in which nothing was said, is nobody else's.
+// TestEmptySessionBelongsToItsCreator: A session without messages belongs to its creator alone.
 func TestEmptySessionBelongsToItsCreator(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
@@ -66,8 +66,7 @@ func TestEmptySessionBelongsToItsCreator(t *testing.T) {
 	}
 }
 
-// TestSessionIntervalPrecedesUserSettings: how often a session is considered, where it says so itself, goes before what its user
-// has set, and counts at once.
+// TestSessionIntervalPrecedesUserSettings: A session's own interval takes precedence over the user's setting, immediately.
 func TestSessionIntervalPrecedesUserSettings(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
@@ -86,8 +85,8 @@ func TestSessionIntervalPrecedesUserSettings(t *testing.T) {
 	eventually(t, r, scope, 1)
 }
 
-// TestImportAfterNewerMessages: what an import adds behind a session's own messages is not taken for a later message of the import that
-// says the same.
+// TestImportAfterNewerMessages: An imported message that is stored after the session's own messages does not hide a later import message
+// with the same text.
 func TestImportAfterNewerMessages(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
@@ -95,7 +94,7 @@ func TestImportAfterNewerMessages(t *testing.T) {
 	r.AppendTo(t, scope, sidecartest.Said("1"), sidecartest.Said("2"), sidecartest.Said("3"))
 	var messages []*memsidecarv1.Message
 	var want []string
-	for i := range 1100 { // more than are stored at once
+	for i := range 1100 { // more than one batch
 		text := "word"
 		if i%3 == 0 {
 			text = "哈哈"
@@ -110,7 +109,7 @@ func TestImportAfterNewerMessages(t *testing.T) {
 	}
 }
 
-// TestPagesFitIntoClientLimits: a page holds as many messages as any client takes by default, and all pages together hold all.
+// TestPagesFitIntoClientLimits: A page fits into the default message size of clients, and all pages together have all messages.
 func TestPagesFitIntoClientLimits(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "session.memorize_every=0")
@@ -137,8 +136,8 @@ func TestPagesFitIntoClientLimits(t *testing.T) {
 	}
 }
 
-// TestForgetDeletesAnswersToTheUser: what the bot answered to somebody who was forgotten goes, also where it was considered together with
-// other people's words.
+// TestForgetDeletesAnswersToTheUser: The bot's answers to a forgotten user are deleted, even if they were considered together with
+// messages of others.
 func TestForgetDeletesAnswersToTheUser(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
@@ -157,7 +156,7 @@ func TestForgetDeletesAnswersToTheUser(t *testing.T) {
 		t,
 		"no file holds the words",
 		func() bool { return sidecartest.HoldsBytes(t, r.Dir, "sesame-4711") == nil },
-	) // a reader may hold them for a moment
+	) // a reader may hold them briefly
 	left, err := r.GetConsideration(t.Context(), &memsidecarv1.GetConsiderationRequest{Scope: ben, ConsiderationId: c.GetId()})
 	if err != nil || left.GetConsideration().GetState() != c.GetState() || left.GetConsideration().GetMessageCount() != 4 {
 		t.Errorf("ben has %v, %v", left, err)
@@ -167,7 +166,7 @@ func TestForgetDeletesAnswersToTheUser(t *testing.T) {
 	}
 }
 
-// TestDeletedSessionIsNotOnDisk: nothing that was said in the session is left on the disk, and how it was considered is known still.
+// TestDeletedSessionIsNotOnDisk: No text of a deleted session is left on disk. Its considerations keep their outcomes.
 func TestDeletedSessionIsNotOnDisk(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
@@ -184,14 +183,14 @@ func TestDeletedSessionIsNotOnDisk(t *testing.T) {
 		t,
 		"no file holds the words",
 		func() bool { return sidecartest.HoldsBytes(t, r.Dir, "sesame-4711") == nil },
-	) // a reader may hold them for a moment
+	) // a reader may hold them briefly
 	left, err := r.GetConsideration(t.Context(), &memsidecarv1.GetConsiderationRequest{Scope: scope, ConsiderationId: c.GetId()})
 	if err != nil || left.GetConsideration().GetState() != c.GetState() || left.GetConsideration().GetReason() == "" {
 		t.Errorf("of the consideration is left %v, %v", left, err)
 	}
 }
 
-// TestGroupSessionIsConsideredInItsGroup: a group's session is considered from the group.
+// TestGroupSessionIsConsideredInItsGroup: A group's session is considered in the scope of the group.
 func TestGroupSessionIsConsideredInItsGroup(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)

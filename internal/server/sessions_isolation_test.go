@@ -18,14 +18,14 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// spied is what somebody else knows of the victim's session.
+// spied is what an attacker knows about the victim's session.
 type spied struct {
 	session string
 	traces  []string
-	pages   map[string]string // page tokens of the victim's, by call
+	pages   map[string]string // page tokens of the victim by call
 }
 
-// sessionAttempts has, for every call about sessions and traces, what somebody else tries with the victim's identifiers.
+// sessionAttempts has, for every call about sessions and traces, an attempt with the victim's identifiers.
 func sessionAttempts(r *sidecartest.Sidecar, v spied) map[string]func(ctx context.Context, as *memsidecarv1.Scope) (proto.Message, error) {
 	sessions, traces := r.Sessions(), memsidecarv1.NewTraceServiceClient(r.Conn)
 	in := func(as *memsidecarv1.Scope) *memsidecarv1.Scope { return sidecartest.Within(as, v.session) }
@@ -127,8 +127,8 @@ func sessionAttempts(r *sidecartest.Sidecar, v spied) map[string]func(ctx contex
 	}
 }
 
-// TestUsersCannotReachEachOthersSessions lets others, the victim's namesake, and the victim in a group try every call about sessions
-// and traces with the identifiers of a direct chat of the victim.
+// TestUsersCannotReachEachOthersSessions lets other users, the victim's namesake, and the victim in a group try every call with the
+// identifiers of a direct chat of the victim.
 func TestUsersCannotReachEachOthersSessions(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)

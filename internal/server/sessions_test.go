@@ -19,8 +19,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// TestConversationMemoryOfTheFirstDesign is the dialogue by which the first design explains its conversation memory: without a
-// user, an id made by the first call, and the block for the prompt of the third.
+// TestConversationMemoryOfTheFirstDesign is the dialogue by which the first design explains conversation memory: no user, an id made by
+// the first call, and the prompt block of the third.
 func TestConversationMemoryOfTheFirstDesign(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "session.labels={ancestor_yan: 严氏先祖}")
@@ -69,7 +69,7 @@ func TestConversationMemoryOfTheFirstDesign(t *testing.T) {
 		!slices.Equal(s.GetAgentIds(), []string{"ancestor_yan"}) {
 		t.Errorf("the session is %v", got)
 	}
-	// Another site has nothing of it, whatever it names.
+	// Another site cannot reach it.
 	other := proto.CloneOf(scope)
 	other.Namespace = "yantian/another"
 	if _, err := r.Sessions().GetSession(t.Context(), &memsidecarv1.GetSessionRequest{Scope: other}); status.Code(err) != codes.NotFound {
@@ -86,7 +86,7 @@ func TestConversationMemoryOfTheFirstDesign(t *testing.T) {
 	}
 }
 
-// TestMessagesComeBackUnchanged: whatever a message holds comes back as it was sent, over a restart, page by page and in an export.
+// TestMessagesComeBackUnchanged: Messages of any content come back unchanged, after a restart, in pages and in an export.
 func TestMessagesComeBackUnchanged(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -176,7 +176,7 @@ func TestMessagesComeBackUnchanged(t *testing.T) {
 	}
 }
 
-// TestTwoBotsWriteToOneSession: two bots write to one session at once; nothing is lost, and each one's messages keep their order.
+// TestTwoBotsWriteToOneSession: Two bots write to one session concurrently. Nothing is lost, and each bot's messages keep their order.
 func TestTwoBotsWriteToOneSession(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "session.memorize_every=0")
@@ -215,7 +215,7 @@ func TestTwoBotsWriteToOneSession(t *testing.T) {
 	}
 }
 
-// TestSessionIsVisibleToItsParticipants: a session is seen by those who take part in it, in its channel.
+// TestSessionIsVisibleToItsParticipants: A session is visible to its participants, in its channel.
 func TestSessionIsVisibleToItsParticipants(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
@@ -262,8 +262,7 @@ func TestSessionIsVisibleToItsParticipants(t *testing.T) {
 			t.Errorf("%v sees %s: %t", test.scope, test.session, got)
 		}
 	}
-	// The id of somebody else's session, or of one of another place, is free for a session of one's own. Another kind of channel of the
-	// same user is refused.
+	// An id that other users or channels use is free for a new session. Another kind of channel of the same user is refused.
 	_, err := r.Sessions().AppendMessages(t.Context(), &memsidecarv1.AppendMessagesRequest{
 		Scope: sidecartest.Within(&memsidecarv1.Scope{UserId: "ann"}, "private"), Messages: []*memsidecarv1.Message{sidecartest.Said("x")},
 	})
@@ -302,7 +301,7 @@ func TestSessionIsVisibleToItsParticipants(t *testing.T) {
 	}
 }
 
-// TestScopeWithoutSessionMeansTheCurrentOne: without a session id the user's current one of the channel is meant.
+// TestScopeWithoutSessionMeansTheCurrentOne: Without a session id, the current session of the channel is meant.
 func TestScopeWithoutSessionMeansTheCurrentOne(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
@@ -342,8 +341,7 @@ func TestScopeWithoutSessionMeansTheCurrentOne(t *testing.T) {
 	}
 }
 
-// TestExportedSessionCanBeImported: what is exported can be taken in: elsewhere it becomes the same session, where it came from nothing is
-// added.
+// TestExportedSessionCanBeImported: An imported export becomes the same session elsewhere. Importing it where it came from adds nothing.
 func TestExportedSessionCanBeImported(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "session.memorize_every=0")
@@ -400,7 +398,7 @@ func TestExportedSessionCanBeImported(t *testing.T) {
 	}
 }
 
-// TestToolCallsDoNotFillTheWindow: calls of tools take no places in a window that does not show them.
+// TestToolCallsDoNotFillTheWindow: Tool calls use no places in a window that does not show them.
 func TestToolCallsDoNotFillTheWindow(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "session.max_messages=4")
@@ -434,7 +432,7 @@ func TestToolCallsDoNotFillTheWindow(t *testing.T) {
 	}
 }
 
-// TestSummaryCoversWhatTheWindowDrops: whatever window is asked for, what it drops is in the summary at once.
+// TestSummaryCoversWhatTheWindowDrops: For every window size, the summary immediately covers the messages that the window omits.
 func TestSummaryCoversWhatTheWindowDrops(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "session.memorize_every=0")

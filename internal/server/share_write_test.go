@@ -13,8 +13,7 @@ import (
 
 const sharing = "share_groups=[{channels: [a, b]}]"
 
-// TestSharedGroupsWriteSeparately: groups that share stay apart in all that is stored. What may be seen may be corrected and
-// deleted, by the user whose it is.
+// TestSharedGroupsWriteSeparately: Groups that share store their data separately. Visible data may be corrected and deleted by its user.
 func TestSharedGroupsWriteSeparately(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, sharing)
@@ -30,7 +29,7 @@ func TestSharedGroupsWriteSeparately(t *testing.T) {
 		}
 	}
 
-	// Sessions belong to their channel.
+	// Sessions belong to one channel.
 	sessions := r.Sessions()
 	_, err := sessions.UpdateSession(
 		t.Context(),
@@ -43,7 +42,7 @@ func TestSharedGroupsWriteSeparately(t *testing.T) {
 	_, err = r.ConsiderMemorizing(
 		t.Context(),
 		&memsidecarv1.ConsiderMemorizingRequest{Scope: sidecartest.Within(a, "in b")},
-	) // what waits there
+	) // pending there
 	sidecartest.WantCode(t, err, codes.FailedPrecondition)
 	if got := sidecartest.Must(sessions.GetContext(
 		t.Context(), &memsidecarv1.GetContextRequest{Scope: sidecartest.Group("vera", "a")},
@@ -52,7 +51,7 @@ func TestSharedGroupsWriteSeparately(t *testing.T) {
 	}
 	before := len(r.History(t, b))
 
-	// The id is free for a session of a's own.
+	// The id is free for a session of a.
 	resp := sidecartest.Must(r.ConsiderMemorizing(t.Context(), &memsidecarv1.ConsiderMemorizingRequest{
 		Scope: sidecartest.Within(
 			a,
@@ -70,7 +69,7 @@ func TestSharedGroupsWriteSeparately(t *testing.T) {
 	}
 	sidecartest.Must(sessions.DeleteSession(t.Context(), &memsidecarv1.DeleteSessionRequest{Scope: sidecartest.Within(a, "in b")}))(t)
 
-	// Only who takes part sees a session from where it is not.
+	// Only participants see a session from another channel.
 	for user, want := range map[string]codes.Code{"vera": codes.OK, "walt": codes.NotFound, "": codes.NotFound} {
 		_, err := sessions.GetSession(
 			t.Context(),
@@ -82,7 +81,7 @@ func TestSharedGroupsWriteSeparately(t *testing.T) {
 		t.Errorf("walt retrieves %q", got)
 	}
 
-	// Correcting and deleting follow seeing.
+	// Visible data can be corrected and deleted.
 	changed := sidecartest.Must(r.UpdateMemory(t.Context(), &memsidecarv1.UpdateMemoryRequest{
 		Scope: a, Memory: &memsidecarv1.Memory{Id: second, Importance: new(0.9)},
 	}))(t).GetMemory()
@@ -100,7 +99,7 @@ func TestSharedGroupsWriteSeparately(t *testing.T) {
 		t.Context(),
 		&memsidecarv1.RetryConsiderationRequest{Scope: a, ConsiderationId: r.Considerations(t, a)[ofB].GetId()},
 	)
-	sidecartest.WantCode(t, err, codes.FailedPrecondition) // it is seen, and has not failed
+	sidecartest.WantCode(t, err, codes.FailedPrecondition) // visible, but not failed
 	for _, from := range []*memsidecarv1.Scope{
 		sidecartest.Group("vera", "other"), sidecartest.Group("walt", "a"),
 		sidecartest.InNamespace("other", a), sidecartest.Anywhere("vera"),
@@ -115,7 +114,7 @@ func TestSharedGroupsWriteSeparately(t *testing.T) {
 		t.Errorf("a's own is %v", kept)
 	}
 
-	// What one group was shown, the other need not be told; its list is its own.
+	// Items shown in one group count as seen in the other. Each has its own list.
 	putItems(t, r, &memsidecarv1.PutItemsRequest{Scope: b, Items: listing(3)})
 	if got := newKeys(putItems(t, r, &memsidecarv1.PutItemsRequest{Scope: a, Items: listing(4), Mode: scheduled})); !slices.Equal(
 		got,

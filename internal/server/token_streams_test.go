@@ -19,7 +19,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// TestProfilesNeedAnAdminToken: a profile is of the whole process, so it takes a token with admin access to all namespaces.
+// TestProfilesNeedAnAdminToken: A profile covers the whole process, so it needs an admin token for all namespaces.
 func TestProfilesNeedAnAdminToken(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "tokens")
@@ -94,7 +94,7 @@ func TestProfilesNeedAnAdminToken(t *testing.T) {
 	}
 }
 
-// TestRevokedTokenEndsItsStreams: a stream that is under way when its token goes ends, whichever way its messages go.
+// TestRevokedTokenEndsItsStreams: A stream ends when its token is revoked, in either direction.
 func TestRevokedTokenEndsItsStreams(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "tokens")
@@ -107,11 +107,11 @@ func TestRevokedTokenEndsItsStreams(t *testing.T) {
 	}
 	r := sidecartest.Serve(t, "auth.tokens_file="+file)
 	for _, id := range ids {
-		// Of a fixed size, so that not more is on its way between the two ends where the connection is fast.
+		// A fixed window, so that a fast connection does not buffer more.
 		clients[id] = r.As(t, tokens[id], grpc.WithStaticStreamWindowSize(64<<10))
 	}
 
-	// More than what is on its way: the sidecar is in the middle of it until somebody reads.
+	// More than fits into buffers: the sidecar is in the middle of it until the client reads.
 	long := strings.Repeat("a long story ", 2000)
 	for range 6 {
 		var messages []*memsidecarv1.Message
@@ -149,13 +149,13 @@ func TestRevokedTokenEndsItsStreams(t *testing.T) {
 	})
 	sidecartest.WantCode(t, err, codes.Unauthenticated)
 	sidecartest.Eventually(t, "the stream that imports ends", func() bool {
-		_, err := clients["imports"].GetStatus(t.Context(), &memsidecarv1.GetStatusRequest{}) // no more than one message a call
+		_, err := clients["imports"].GetStatus(t.Context(), &memsidecarv1.GetStatusRequest{}) // one message a call
 		sidecartest.WantCode(t, err, codes.Unauthenticated)
 		return importing.Send(&memsidecarv1.ImportSessionRequest{Item: &memsidecarv1.ImportSessionRequest_Message{Message: sidecartest.Said("hello")}}) != nil
 	})
 	_, err = importing.CloseAndRecv()
 	sidecartest.WantCode(t, err, codes.Unauthenticated)
-	// The file is looked at again within a second, and so is the token of a stream.
+	// The tokens file is checked again within a second, and so are streams.
 	sidecartest.Eventually(t, "both have been looked at again", func() bool { return time.Since(revoked) > 2500*time.Millisecond })
 	for err = nil; err == nil; {
 		_, err = exporting.Recv()

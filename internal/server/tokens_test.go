@@ -22,7 +22,7 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// TestCallsNeedASuitableToken asks every call with tokens that do not allow it.
+// TestCallsNeedASuitableToken makes every call with tokens that do not permit it.
 func TestCallsNeedASuitableToken(t *testing.T) {
 	t.Parallel()
 	r, tokens := sidecartest.ServeGuarded(t)
@@ -78,10 +78,10 @@ func TestCallsNeedASuitableToken(t *testing.T) {
 // operatorCalls need admin access: they show all users of a namespace.
 var operatorCalls = []string{"AuditMemories"}
 
-// shows are the names of calls that only show something.
+// shows are the prefixes of read-only calls.
 var shows = regexp.MustCompile(`^(Get|List|Retrieve|Export|Filter|Select)`)
 
-// TestNamespaceDefaultsToTheTokens: what is stored with a token that has one namespace is stored there, streams included.
+// TestNamespaceDefaultsToTheTokens: Data stored with a token for one namespace is stored there, streams included.
 func TestNamespaceDefaultsToTheTokens(t *testing.T) {
 	t.Parallel()
 	r, tokens := sidecartest.ServeGuarded(t)
@@ -114,7 +114,7 @@ func TestNamespaceDefaultsToTheTokens(t *testing.T) {
 	}
 }
 
-// TestTotalsOfAllNamespacesAreForAdmins: how much of all namespaces waits is not for a bot's token.
+// TestTotalsOfAllNamespacesAreForAdmins: A bot's token does not see how much is pending in all namespaces.
 func TestTotalsOfAllNamespacesAreForAdmins(t *testing.T) {
 	t.Parallel()
 	r, tokens := sidecartest.ServeGuarded(t)
@@ -126,7 +126,7 @@ func TestTotalsOfAllNamespacesAreForAdmins(t *testing.T) {
 	}
 }
 
-// TestTokenFileIsReloaded without a restart.
+// TestTokenFileIsReloaded: No restart is needed.
 func TestTokenFileIsReloaded(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "tokens")
@@ -155,7 +155,7 @@ func TestTokenFileIsReloaded(t *testing.T) {
 	}
 }
 
-// TestRateLimitNamesTheRetryDelay: who calls too often is told when to try again, and nobody else is concerned.
+// TestRateLimitNamesTheRetryDelay: A caller above the limit learns when to retry. Other callers are not affected.
 func TestRateLimitNamesTheRetryDelay(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "limits.user_rps=0.001", "limits.user_burst=2", "limits.namespace_rps=0.001", "limits.namespace_burst=5")
@@ -190,7 +190,7 @@ func retryDelay(err error) time.Duration {
 	return 0
 }
 
-// TestPendingLimitOfANamespace: the limit holds for the namespace's users together.
+// TestPendingLimitOfANamespace: All users of a namespace share the limit.
 func TestPendingLimitOfANamespace(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -210,7 +210,7 @@ func TestPendingLimitOfANamespace(t *testing.T) {
 	r.Consider(t, sidecartest.InNamespace("other", sidecartest.Direct("v")), sidecartest.Said("hello"))
 }
 
-// TestCertificatesAreReloaded: a new certificate is shown to new connections, and a key that does not fit breaks nothing.
+// TestCertificatesAreReloaded: New connections get the new certificate. A key that does not match changes nothing.
 func TestCertificatesAreReloaded(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -13,7 +13,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// place is where something is said, or asked from.
+// place is where something is said, or where a request comes from.
 type place struct {
 	name  string
 	scope *memsidecarv1.Scope
@@ -32,7 +32,7 @@ func places() []place {
 	}
 }
 
-// visibleFrom is the table of DESIGN's "Who may see what".
+// visibleFrom is the table "Who may see what" of DESIGN.
 var visibleFrom = map[string][]string{
 	"direct":                 {"direct", "another direct", "g1", "g2", "unspecified", "unspecified, called g1"},
 	"another direct":         {"direct", "another direct", "g1", "g2", "unspecified", "unspecified, called g1"},
@@ -45,7 +45,7 @@ var visibleFrom = map[string][]string{
 // told is what was stored at a place.
 type told struct{ memory, consideration string }
 
-// seen reports whether a call that names something found it; anything but yes or NOT_FOUND fails the test.
+// seen reports whether a call found an object. Errors other than NOT_FOUND and yes fail the test.
 func seen(t *testing.T, err error, yes codes.Code) bool {
 	t.Helper()
 	code := status.Code(err)
@@ -55,7 +55,7 @@ func seen(t *testing.T, err error, yes codes.Code) bool {
 	return code == yes
 }
 
-// looks are the ways to get at what was told; each reports whether it is visible from a place.
+// looks are the calls that can show stored data. Each reports whether it is visible from a place.
 func looks() map[string]func(t *testing.T, r *sidecartest.Sidecar, from *memsidecarv1.Scope, what told) bool {
 	return map[string]func(t *testing.T, r *sidecartest.Sidecar, from *memsidecarv1.Scope, what told) bool{
 		"Retrieve": func(t *testing.T, r *sidecartest.Sidecar, from *memsidecarv1.Scope, what told) bool {
@@ -81,7 +81,7 @@ func looks() map[string]func(t *testing.T, r *sidecartest.Sidecar, from *memside
 		},
 		"ReleaseMemory": func(t *testing.T, r *sidecartest.Sidecar, from *memsidecarv1.Scope, what told) bool {
 			_, err := r.ReleaseMemory(t.Context(), &memsidecarv1.ReleaseMemoryRequest{Scope: from, MemoryId: what.memory})
-			return seen(t, err, codes.FailedPrecondition) // it is not quarantined
+			return seen(t, err, codes.FailedPrecondition) // not quarantined
 		},
 		"GetConsideration": func(t *testing.T, r *sidecartest.Sidecar, from *memsidecarv1.Scope, what told) bool {
 			_, err := r.GetConsideration(t.Context(), &memsidecarv1.GetConsiderationRequest{Scope: from, ConsiderationId: what.consideration})
@@ -92,7 +92,7 @@ func looks() map[string]func(t *testing.T, r *sidecartest.Sidecar, from *memside
 		},
 		"RetryConsideration": func(t *testing.T, r *sidecartest.Sidecar, from *memsidecarv1.Scope, what told) bool {
 			_, err := r.RetryConsideration(t.Context(), &memsidecarv1.RetryConsiderationRequest{Scope: from, ConsiderationId: what.consideration})
-			return seen(t, err, codes.FailedPrecondition) // it has not failed
+			return seen(t, err, codes.FailedPrecondition) // not failed
 		},
 	}
 }
@@ -106,7 +106,7 @@ func TestVisibilityLevels(t *testing.T) {
 		t.Run(rule, func(t *testing.T) {
 			r := sidecartest.Serve(t, "visibility="+rule)
 			for _, stored := range places() {
-				// The same words everywhere: they are one memory only where they have the same audience.
+				// The same text everywhere: it is one memory only within one audience.
 				c := r.Consider(t, stored.scope, sidecartest.Said("I am allergic to peanuts."))
 				what := told{c.GetChanges()[0].GetMemoryId(), c.GetId()}
 				for _, from := range places() {
@@ -125,7 +125,7 @@ func TestVisibilityLevels(t *testing.T) {
 			for _, m := range r.Memories(t, sidecartest.Direct("vera")) {
 				mentions[m.GetMentionCount()]++
 			}
-			// Two direct chats have one audience, and so have two unspecified channels; each group has its own.
+			// All direct chats are one audience, as are all unspecified channels. Each group is its own.
 			if len(mentions) != 2 || mentions[2] != 2 || mentions[1] != 2 {
 				t.Errorf("memories by the number of mentions are %v, want two of 2 and two of 1", mentions)
 			}
@@ -144,13 +144,13 @@ func deletable(t *testing.T, r *sidecartest.Sidecar, from, stored *memsidecarv1.
 		sidecartest.WantCode(t, err, codes.NotFound)
 		return true
 	}
-	r.Memory(t, stored, m.GetId()) // it is still there
+	r.Memory(t, stored, m.GetId())
 	request.Scope = stored
 	sidecartest.Must(r.DeleteMemory(t.Context(), request))(t)
 	return false
 }
 
-// TestCallsAboutWholeUsersRefuseAChannel: a channel would suggest that only a part is forgotten or exported.
+// TestCallsAboutWholeUsersRefuseAChannel: A channel would suggest that only a part is forgotten or exported.
 func TestCallsAboutWholeUsersRefuseAChannel(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
