@@ -24,11 +24,11 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// troubled is a server that has the trouble that a test wants, and notes what it is asked.
+// troubled is a server that fails as the test wants, and records its calls.
 type troubled struct {
 	memsidecarv1.UnimplementedMemoryServiceServer
 	mu        sync.Mutex
-	failures  map[string]int // how often each call is UNAVAILABLE before it works; -1: for ever
+	failures  map[string]int // how often each call is UNAVAILABLE before it succeeds; -1: always
 	asked     map[string]int
 	requestID []string
 	left      time.Duration // until the deadline of the last call
@@ -44,7 +44,7 @@ func (s *troubled) ask(ctx context.Context, call string) error {
 	fail, hang := s.failures[call] == -1 || s.asked[call] <= s.failures[call], s.hang
 	s.mu.Unlock()
 	if hang {
-		<-ctx.Done() // which may be noticed here before the client notices it, so no answer may follow
+		<-ctx.Done() // No answer may follow: the deadline may be noticed here before the client notices it.
 		return status.FromContextError(ctx.Err()).Err()
 	}
 	if fail {
@@ -106,7 +106,7 @@ func trouble(t *testing.T, failures map[string]int, options ...client.Option) (*
 	return s, dial(t, listener.Addr().String(), options...)
 }
 
-// dial connects with times that no machine is too slow for, unless the options say otherwise.
+// dial connects with long timeouts for slow machines, unless the options set others.
 func dial(t *testing.T, target string, options ...client.Option) *client.Client {
 	t.Helper()
 	c, err := client.Dial(target, append([]client.Option{
@@ -122,7 +122,8 @@ func dial(t *testing.T, target string, options ...client.Option) *client.Client 
 	return c
 }
 
-// TestRepeated: what is safe to repeat is repeated when the sidecar is unavailable, under one request id; nothing else is.
+// TestRepeated: When the sidecar is unavailable, the client repeats calls that are safe to repeat, with the same request id, and no
+// others.
 func TestRepeated(t *testing.T) {
 	s, c := trouble(t, map[string]int{"Retrieve": 2, "ListMemories": 4, "ConsiderMemorizing": 3, "CreateMemory": 1, "UpdateMemory": 1})
 	ctx, scope := t.Context(), client.Direct("anna")
@@ -160,7 +161,7 @@ func TestRepeated(t *testing.T) {
 	}
 }
 
-// TestNobodyTold: a bot that wants to hear nothing goes on, too.
+// TestNobodyTold: Without an error hook the bot still continues.
 func TestNobodyTold(t *testing.T) {
 	_, c := trouble(t, map[string]int{"Retrieve": -1, "ConsiderMemorizing": -1}, client.WithOnError(nil))
 	if r := c.Recall(t.Context(), client.Direct("anna"), "tea"); r.Reason == "" {
@@ -173,7 +174,7 @@ func TestNobodyTold(t *testing.T) {
 	}
 }
 
-// TestGivesUp: a sidecar that stays unavailable costs a bot that waits for its memory three attempts.
+// TestGivesUp: When the sidecar remains unavailable, a call that waits for it makes three attempts.
 func TestGivesUp(t *testing.T) {
 	s, c := trouble(t, map[string]int{"Retrieve": -1})
 	if r := c.Recall(t.Context(), client.Direct("anna"), "tea"); r.PromptContext != "" || !strings.Contains(r.Reason, "not now") {
@@ -184,7 +185,7 @@ func TestGivesUp(t *testing.T) {
 	}
 }
 
-// TestDeadlines: a call has a deadline, its own if it brings one.
+// TestDeadlines: Every call has a deadline: the caller's, or the default.
 func TestDeadlines(t *testing.T) {
 	const most, wait = time.Hour, 10 * time.Hour
 	s, c := trouble(t, nil, client.WithTimeout(most), client.WithRecallTimeout(2*most), client.WithRememberTimeout(3*most))
@@ -219,7 +220,7 @@ func TestDeadlines(t *testing.T) {
 	}
 }
 
-// TestSlowSidecar: the bot goes on when its time for recalling is over, and the hook hears of it.
+// TestSlowSidecar: When the timeout for recall passes, the bot continues and the hook gets the error.
 func TestSlowSidecar(t *testing.T) {
 	var told []string
 	s, c := trouble(t, nil, client.WithRecallTimeout(time.Millisecond), client.WithRememberTimeout(time.Millisecond),
@@ -238,10 +239,10 @@ func TestSlowSidecar(t *testing.T) {
 	}
 }
 
-// TestRestart: while the sidecar is away the bot recalls nothing and says why; when it is back, over the same Unix socket, so is
-// what was remembered, through the same client. What was said meanwhile is handed over then.
+// TestRestart: While the sidecar is stopped, the bot recalls nothing and gets the reason. After a restart on the same Unix socket the
+// same client recalls earlier memories, and sends the dialogues of the meantime.
 func TestRestart(t *testing.T) {
-	sidecartest.Binary(t) // not while somebody waits for it
+	sidecartest.Binary(t) // built before, so that no timeout runs meanwhile
 	dir := t.TempDir()
 	socket := "unix://" + filepath.Join(dir, "s")
 	start := func() *sidecartest.Process {
@@ -282,7 +283,7 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestTokenAndTLS: an encrypted connection with a token to a sidecar that wants both.
+// TestTokenAndTLS: This is an encrypted connection with a token to a sidecar that requires both.
 func TestTokenAndTLS(t *testing.T) {
 	dir := t.TempDir()
 	ca, err := sidecartest.NewAuthority(dir, "ca")
@@ -338,9 +339,7 @@ func TestTokenAndTLS(t *testing.T) {
 	}
 }
 
-// TestDialRefuses: what cannot work, or would show what users say to others, is an error that says what to do.
-// TestGroup: what was said to the bot alone is not recalled in a group, and what was said in a group is not in another. Dial's
-// options of grpc hold for these calls, and the connection serves other services, too.
+// TestDialRefuses: Targets that cannot work, and connections that would expose users' messages, are errors with a remedy.
 func TestGroup(t *testing.T) {
 	s := sidecartest.StartProcess(t, sidecartest.ProcessOptions{})
 	var called []string
@@ -394,7 +393,7 @@ func TestDialRefuses(t *testing.T) {
 	for _, test := range []struct {
 		target  string
 		options []client.Option
-		want    string // "" is no error
+		want    string // "" means no error
 	}{
 		{"", nil, ""},
 		{"localhost:7420", nil, ""},
@@ -425,7 +424,7 @@ func TestDialRefuses(t *testing.T) {
 	}
 }
 
-// TestReadsAreReads: what the client repeats without a request id are calls that a token for reading may make.
+// TestReadsAreReads: The calls that the client repeats without a request id are the calls that a read-only token permits.
 func TestReadsAreReads(t *testing.T) {
 	guard, err := os.ReadFile("../internal/server/guard.go")
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// trusting is a configuration for memsidecar.test, which an authority's certificate vouches for.
+// trusting is a configuration for memsidecar.test, with a certificate of a private authority.
 func trusting(t *testing.T, file string) *tls.Config {
 	t.Helper()
 	pem, err := os.ReadFile(file)

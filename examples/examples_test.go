@@ -46,7 +46,7 @@ func TestPython(t *testing.T) {
 	})
 }
 
-// pythonWithGRPC is the first Python that has grpcio: Debian's, if there is one, else that of the PATH.
+// pythonWithGRPC returns the first Python that has grpcio: Debian's, or the one in PATH.
 func pythonWithGRPC(t *testing.T) string {
 	t.Helper()
 	var tried strings.Builder
@@ -85,8 +85,7 @@ func TestNode(t *testing.T) {
 	})
 }
 
-// talk has a bot talk with alice, whom it remembers; with bob, who is somebody else; and with alice again when its sidecar is
-// gone.
+// talk makes a bot talk with alice, whom it remembers; with bob, who is another user; and with alice again after its sidecar has stopped.
 func talk(t *testing.T, bot func(ctx context.Context, args ...string) *exec.Cmd) {
 	t.Helper()
 	s := sidecartest.StartProcess(t, sidecartest.ProcessOptions{})
@@ -101,7 +100,7 @@ func talk(t *testing.T, bot func(ctx context.Context, args ...string) *exec.Cmd)
 		if err != nil {
 			t.Fatalf("%v\n%s%s", err, out, &errs)
 		}
-		why := regexp.MustCompile(`(?m)^(without memory: [A-Z_]+): .+$`) // in words of each library's own
+		why := regexp.MustCompile(`(?m)^(without memory: [A-Z_]+): .+$`) // the rest depends on the library
 		return regexp.MustCompile(`\d{4}-\d\d-\d\d`).ReplaceAllString(string(out), "DAY"), why.ReplaceAllString(errs.String(), "$1")
 	}
 	expect := func(user, text, want, complaint string) {
@@ -120,7 +119,7 @@ func talk(t *testing.T, bot func(ctx context.Context, args ...string) *exec.Cmd)
 	expect("alice", "Can I have a peanut cookie?", "I know nothing of you yet.", strings.Repeat("without memory: UNAVAILABLE\n", 2))
 }
 
-// TestDocumentedTurns: what the documents have a newcomer say to a bot is remembered, and found by what they have said next.
+// TestDocumentedTurns: The messages that the documents suggest to newcomers are remembered, and found by their next messages.
 func TestDocumentedTurns(t *testing.T) {
 	s := sidecartest.StartProcess(t, sidecartest.ProcessOptions{Settings: []string{"retrieval.budget=1m"}})
 	memory, err := client.Dial(s.Addr, client.WithRecallTimeout(sidecartest.Patience), client.WithRememberTimeout(sidecartest.Patience))
@@ -148,7 +147,7 @@ func TestDocumentedTurns(t *testing.T) {
 	}
 }
 
-// settle returns when all that the user said is considered.
+// settle returns when all messages of the user have been considered.
 func settle(t *testing.T, addr, user string) {
 	t.Helper()
 	c, err := client.Dial(addr)

@@ -15,7 +15,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// bench runs `memsidecar bench` on the sidecar, with few users for a moment.
+// bench runs `memsidecar bench` briefly on the sidecar with few users.
 func bench(t *testing.T, r *sidecartest.Sidecar, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	return runMain(t, append([]string{
@@ -25,7 +25,7 @@ func bench(t *testing.T, r *sidecartest.Sidecar, args ...string) (code int, stdo
 
 var createdUsers = regexp.MustCompile(`creating users (bench-\w+)-0 to bench-\w+-2 in namespace (\S+?)[,;]`)
 
-// madeUp is the scopes of the users that a run of bench says it created.
+// madeUp returns the scopes of the users that a run of bench reports as created.
 func madeUp(t *testing.T, stderr string) (scopes []*memsidecarv1.Scope) {
 	t.Helper()
 	found := createdUsers.FindStringSubmatch(stderr)
@@ -96,7 +96,7 @@ func TestBenchKeepsOnRequest(t *testing.T) {
 	}
 }
 
-// TestBenchWithARate: with a rate calls do not wait for each other, and what was created is removed all the same.
+// TestBenchWithARate: With a rate, calls do not wait for each other. Created data is removed.
 func TestBenchWithARate(t *testing.T) {
 	r := sidecartest.Serve(t)
 	code, out, errs := bench(t, r, "--json", "--rate", "400", "--duration", "500ms", "--mix", "retrieve=3,consider=1")
@@ -139,7 +139,7 @@ func TestBenchWithARate(t *testing.T) {
 	}
 }
 
-// TestInterruptedBenchCleansUp: what was created is removed, too.
+// TestInterruptedBenchCleansUp: Created data is removed after an interruption, too.
 func TestInterruptedBenchCleansUp(t *testing.T) {
 	r := sidecartest.Serve(t)
 	ctx, interrupt := context.WithCancel(t.Context())
@@ -158,7 +158,7 @@ func TestInterruptedBenchCleansUp(t *testing.T) {
 	}
 }
 
-// trigger fires once a text is written through it.
+// trigger calls a function once a text is written.
 type trigger struct {
 	to   io.Writer
 	at   string

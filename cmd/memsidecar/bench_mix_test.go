@@ -10,9 +10,9 @@ import (
 	"github.com/memsidecar/memsidecar/cmd/memsidecar/internal/load"
 )
 
-// BenchmarkRetrieveBesideWriting is the p99 of Retrieve while dialogues arrive and are considered, over the p99 without. Both
-// meet the same arrivals of Retrieve, in turns of a few seconds on one sidecar, the real binary; before a turn without, all that
-// waits is considered. A turn's p99 is of some 600 calls; the ratio is of the medians of the turns.
+// BenchmarkRetrieveBesideWriting compares the p99 of Retrieve while dialogues arrive and are considered with the p99 without them. Both
+// use the same arrivals of Retrieve, in alternating rounds of a few seconds on one sidecar, the real binary. Pending work finishes before
+// a round without dialogues. A round's p99 is of some 600 calls; the ratio is of the medians of the rounds.
 func BenchmarkRetrieveBesideWriting(b *testing.B) {
 	const reading, turn = 200, 3 * time.Second
 	for _, writing := range []float64{20, 100} {
@@ -39,7 +39,7 @@ func BenchmarkRetrieveBesideWriting(b *testing.B) {
 				}
 				return p99
 			}
-			round(0, retrieve, consider) // warms up
+			round(0, retrieve, consider) // warm-up
 			var beside, alone []time.Duration
 			for n := uint64(1); b.Loop(); n++ {
 				p.settle(b, target)
@@ -51,7 +51,7 @@ func BenchmarkRetrieveBesideWriting(b *testing.B) {
 	}
 }
 
-// settle waits until nothing of the target waits to be considered.
+// settle waits until no dialogue of the target is pending.
 func (p *process) settle(b *testing.B, target *load.Target) {
 	b.Helper()
 	for deadline := time.Now().Add(5 * time.Minute); ; time.Sleep(50 * time.Millisecond) {

@@ -20,7 +20,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// runMain runs the program to its end and returns its exit code and output.
+// runMain runs the program until it exits and returns its exit code and output.
 func runMain(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -45,7 +45,7 @@ func TestDemo(t *testing.T) {
 			t.Errorf("does not show %q:\n%s", shown, out)
 		}
 	}
-	// Each question finds something, and each act's first dialogue is remembered.
+	// Every query finds something, and the first dialogue of each act is remembered.
 	if answers := regexp.MustCompile(`(?m)^Retrieve "[^"]*":\n  0\.\d\d  `).FindAllString(out, -1); len(answers) != 6 {
 		t.Errorf("%d of 6 questions find something:\n%s", len(answers), out)
 	}
@@ -115,7 +115,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// replayFile writes messages as a file to replay.
+// replayFile writes messages to a file for replay.
 func replayFile(t *testing.T, messages ...map[string]string) string {
 	t.Helper()
 	var lines []byte
@@ -145,7 +145,7 @@ func TestReplay(t *testing.T) {
 		map[string]string{"user": "anna", "session": "2", "role": "user", "content": "I am allergic to peanuts."},
 		map[string]string{"user": "anna", "session": "3", "role": "user", "content": "ok"},
 		map[string]string{"user": "anna", "session": "4", "role": "user", "content": "My name is Anna."},
-		// The same session in two channels is two dialogues: what is said to the bot alone is not said in the group.
+		// The same session id in two channels is two dialogues: a direct chat is not repeated in the group.
 		map[string]string{"user": "otto", "role": "user", "content": "请记住：我的暗号是海棠", "channel_kind": "direct"},
 		map[string]string{"user": "otto", "role": "user", "content": "My name is Otto.", "channel_kind": "group", "channel": "g"},
 	)
@@ -236,7 +236,7 @@ func TestReplayMistakes(t *testing.T) {
 	}
 }
 
-// TestStopWhileACallWaits: the caller gets the answer that there is, and the process does not take as long as it would wait.
+// TestStopWhileACallWaits: A waiting caller gets the current state, and the process stops without waiting for the outcome.
 func TestStopWhileACallWaits(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -255,7 +255,7 @@ func TestStopWhileACallWaits(t *testing.T) {
 		})
 		answers <- answer{resp, err}
 	}()
-	for len(r.Considerations(t, sidecartest.Direct("u"))) < 2 { // until it is accepted; then the call waits
+	for len(r.Considerations(t, sidecartest.Direct("u"))) < 2 { // accepted: now the call waits
 	}
 	r.Cancel()
 	a := <-answers
@@ -273,7 +273,7 @@ func TestStopWhileACallWaits(t *testing.T) {
 	}
 }
 
-// TestImportDoesNotChangeItsFile: the importer only reads.
+// TestImportDoesNotChangeItsFile: The importer only reads its file.
 func TestImportDoesNotChangeItsFile(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)

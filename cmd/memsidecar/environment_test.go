@@ -12,8 +12,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// TestConfigurationFromEnvironmentAlone runs the real binary against a provider by environment variables alone, as docs/getting-started.md tells: each part
-// with a provider of its own.
+// TestConfigurationFromEnvironmentAlone runs the real binary with providers that are configured by environment variables alone, as in
+// docs/getting-started.md. Each part has its own provider.
 func TestConfigurationFromEnvironmentAlone(t *testing.T) {
 	t.Parallel()
 	p := providertest.Start(t, 1000)

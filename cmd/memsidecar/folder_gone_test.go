@@ -28,20 +28,20 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// goneCase is a way in which the database of a running sidecar goes away, and how it returns. The paths are those of the data
-// folder, of an unused name beside it, of a backup and of another folder's database.
+// goneCase is a way in which the database of a running sidecar disappears, and how it returns. The paths are those of the data folder, of
+// an unused name next to it, of a backup, and of another folder's database.
 type goneCase struct {
 	goes    func(t *testing.T, p gonePaths)
 	returns func(t *testing.T, p gonePaths) // nil: the sidecar recovers without an operator
-	// absent is whether no file may have the database's name while it is gone.
+	// absent means that the database's path must not exist during the outage.
 	absent bool
-	// reason is a part of why storage is down.
+	// reason is a part of the status of storage.
 	reason string
-	// kept is what must be there afterwards, of what was acknowledged before.
+	// kept says which acknowledged dialogues must survive.
 	kept keeping
-	// environ is of the sidecar.
+	// environ is the sidecar's environment.
 	environ []string
-	// short cases are run by every `go test`, all cases by `make faults`.
+	// short cases run in every `go test`, the others in `make faults`.
 	short bool
 }
 
@@ -57,11 +57,11 @@ type keeping int
 
 const (
 	keepsAll    keeping = iota
-	keepsBackup         // what was acknowledged before the backup was made
+	keepsBackup         // dialogues acknowledged before the backup
 	keepsNone
 )
 
-// moved is the reason for all that is no longer where it was opened.
+// moved is the reason when the database is no longer at its path.
 const moved = "is no longer where it was opened"
 
 func folderCases() map[string]goneCase {
@@ -98,7 +98,7 @@ func folderCases() map[string]goneCase {
 			},
 			returns: func(t *testing.T, p gonePaths) {
 				t.Helper()
-				sidecartest.NoError(t, os.Remove(p.dir)) // which fails when something was made in it
+				sidecartest.NoError(t, os.Remove(p.dir)) // fails if a file was created in it
 				back(t, p)
 			},
 			absent: true, reason: moved,
@@ -149,9 +149,8 @@ func folderCases() map[string]goneCase {
 	}
 }
 
-// TestDataFolderGone: when the data folder or what is in it goes away under load, nothing is acknowledged any more until it has
-// returned, storage says why, no new database is made, and then everything goes on without a restart. What was acknowledged survives a
-// SIGKILL afterwards.
+// TestDataFolderGone: The data folder or the database disappears under load. Until it returns, nothing is acknowledged, the status says
+// why, and no new database is created. Then everything works again without a restart, and acknowledged dialogues survive a SIGKILL.
 func TestDataFolderGone(t *testing.T) {
 	t.Parallel()
 	for name, c := range folderCases() {
@@ -159,14 +158,14 @@ func TestDataFolderGone(t *testing.T) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // each waits for the next attempt to open the database
+			t.Parallel() // each case waits for the next attempt to open the database
 			root := t.TempDir()
 			c.run(t, pathsIn(root, "aside"))
 		})
 	}
 }
 
-// TestVolumeUnmounted: the same for a volume that is unmounted while it is in use, and mounted again.
+// TestVolumeUnmounted: A volume is unmounted while it is in use, and mounted again.
 func TestVolumeUnmounted(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
@@ -246,7 +245,7 @@ func (c goneCase) run(t *testing.T, paths gonePaths) {
 	switch c.kept {
 	case keepsAll:
 		kept = l.before
-	case keepsBackup: // which has what kept has
+	case keepsBackup: // includes what kept includes
 	case keepsNone:
 		kept = nil
 	}
@@ -266,7 +265,7 @@ func (c goneCase) run(t *testing.T, paths gonePaths) {
 	}
 }
 
-// duringOutage looks at what is answered while the database is gone.
+// duringOutage checks the answers during the outage.
 func (c goneCase) duringOutage(t *testing.T, p *process, paths gonePaths) {
 	t.Helper()
 	resp := sidecartest.Must(p.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: sidecartest.Direct("user"), Query: "暗号"}))(t)
@@ -290,7 +289,7 @@ func (c goneCase) duringOutage(t *testing.T, p *process, paths gonePaths) {
 	}
 }
 
-// goneLoad hands dialogues over, and notes what was acknowledged when.
+// goneLoad sends dialogues, and records what was acknowledged and when.
 type goneLoad struct {
 	c              goneCase
 	gone, returned atomic.Bool
@@ -313,7 +312,7 @@ func (l *goneLoad) request(id string) *memsidecarv1.ConsiderMemorizingRequest {
 	}
 }
 
-// send hands one dialogue over. What is sent when the database is gone must not be acknowledged before it returns.
+// send sends one dialogue. A dialogue sent during the outage must not be acknowledged before the database returns.
 func (l *goneLoad) send(t *testing.T, p *process, id string) {
 	t.Helper()
 	gone := l.gone.Load()
@@ -340,7 +339,7 @@ func (l *goneLoad) send(t *testing.T, p *process, id string) {
 	}
 }
 
-// check waits until what was acknowledged is remembered.
+// check waits until all acknowledged dialogues are remembered.
 func (l *goneLoad) check(t *testing.T, p *process, kept map[string]string) {
 	t.Helper()
 	for _, acked := range []map[string]string{kept, l.after} {

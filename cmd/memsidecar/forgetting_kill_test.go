@@ -12,7 +12,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// TestForgetKilled: a process that is killed in the middle of forgetting leaves what the next call completes.
+// TestForgetKilled: A process is killed while it forgets a user. The next call completes the erasure.
 func TestForgetKilled(t *testing.T) {
 	t.Parallel()
 	const many = 3000
@@ -36,7 +36,7 @@ func TestForgetKilled(t *testing.T) {
 	)(
 		t,
 	)
-	for _, left := range []int64{many, many - 1500} { // killed when fewer messages than that are left
+	for _, left := range []int64{many, many - 1500} { // killed when fewer messages than this are left
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)

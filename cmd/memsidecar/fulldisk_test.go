@@ -22,7 +22,7 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// smallDisk mounts a file system of its own for a data folder. fill leaves no byte free until free is called.
+// smallDisk mounts a small file system for a data folder. fill fills it until free is called.
 func smallDisk(t *testing.T) (dir string, fill func() (free func()), remount func(flags uintptr)) {
 	t.Helper()
 	disk := t.TempDir()
@@ -36,14 +36,14 @@ func smallDisk(t *testing.T) (dir string, fill func() (free func()), remount fun
 		for err := error(nil); err == nil; {
 			_, err = f.Write(make([]byte, 4096))
 		}
-		_ = f.Close() // it is full
+		_ = f.Close() // the disk is full
 		return func() { sidecartest.NoError(t, os.Remove(filler)) }
 	}
 	remount = func(flags uintptr) { sidecartest.NoError(t, syscall.Mount("", disk, "", syscall.MS_REMOUNT|flags, "")) }
 	return filepath.Join(disk, "data"), fill, remount
 }
 
-// refusedWrites returns when a write is refused, with the reason.
+// refusedWrites waits until a write is refused, and returns the reason.
 func refusedWrites(t *testing.T, p *process) string {
 	t.Helper()
 	for n := range 4000 {
@@ -61,7 +61,7 @@ func refusedWrites(t *testing.T, p *process) string {
 	return ""
 }
 
-// tell stores what wantReadable reads.
+// tell stores the data that wantReadable reads.
 func tell(t *testing.T, p *process, users ...string) {
 	t.Helper()
 	for _, user := range users {
@@ -81,7 +81,7 @@ func tell(t *testing.T, p *process, users ...string) {
 	}
 }
 
-// wantReadable checks that everything that is stored of a user is answered, by Retrieve with reason in its degradations.
+// wantReadable checks that all data of a user can be read. Retrieve's degradations must contain reason.
 func wantReadable(t *testing.T, p *process, user, reason string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), sidecartest.Patience)
@@ -132,7 +132,7 @@ func wantReadable(t *testing.T, p *process, user, reason string) {
 
 var operatorsLine = regexp.MustCompile(`health checks and metrics are served.* address=(\S+)`)
 
-// page is what the operators' port answers.
+// page returns a page of the operators' port.
 func (p *process) page(t *testing.T, path string) (code int, text string) {
 	t.Helper()
 	sidecartest.Eventually(t, "the operators' port is open", func() bool { return operatorsLine.MatchString(p.log.String()) })
@@ -146,7 +146,7 @@ func (p *process) page(t *testing.T, path string) (code int, text string) {
 	return resp.StatusCode, string(sidecartest.Must(io.ReadAll(resp.Body))(t))
 }
 
-// wantReadOnly checks what says how storage is while it can be read and not written to.
+// wantReadOnly checks every report of a storage that can be read but not written.
 func wantReadOnly(t *testing.T, p *process, reason string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), sidecartest.Patience)
@@ -178,8 +178,8 @@ func wantReadOnly(t *testing.T, p *process, reason string) {
 	}
 }
 
-// TestReadsOnAFullDisk: what is stored is answered while nothing can be stored, also of users whose index is not loaded, and
-// after a restart on the full disk. Writes are refused with the reason, and accepted again when there is room.
+// TestReadsOnAFullDisk: While the disk is full, stored data can be read, also of users whose index is not loaded, and after a restart.
+// Writes are refused with the reason, and accepted again when there is room.
 func TestReadsOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	dir, fill, _ := smallDisk(t)
@@ -194,7 +194,7 @@ func TestReadsOnAFullDisk(t *testing.T) {
 	}
 	wantReadable(t, p, "anna", "full")
 	wantReadOnly(t, p, "full")
-	wantReadable(t, p, "ben", "full") // after some time, too
+	wantReadable(t, p, "ben", "full") // still so later
 
 	p.kill(t)
 	p = spawn(t, dir, observed...)
@@ -220,7 +220,7 @@ func TestReadsOnAFullDisk(t *testing.T) {
 	}
 }
 
-// TestReadsOfAReadOnlyDisk: a start on a file system that was made read-only serves what is stored.
+// TestReadsOfAReadOnlyDisk: A sidecar that starts on a read-only file system serves the stored data.
 func TestReadsOfAReadOnlyDisk(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*process, *testing.T){
@@ -244,10 +244,10 @@ func TestReadsOfAReadOnlyDisk(t *testing.T) {
 	}
 }
 
-// end ends the process as an operator does.
+// end stops the process with the signal that an operator would send.
 func (p *process) end(t *testing.T) {
 	t.Helper()
-	_ = p.conn.Close() // so that stopping need not wait for it
+	_ = p.conn.Close() // so that Stop does not wait for it
 	sidecartest.NoError(t, p.command.Process.Signal(syscall.SIGTERM))
 	if err := p.command.Wait(); err != nil {
 		t.Fatalf("%v\n%s", err, p.log)

@@ -27,7 +27,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// deed is something that was asked of the sidecar, with what its acknowledgement says on the wire.
+// deed is a request to the sidecar, with the text that acknowledges it on the wire.
 type deed struct {
 	what, user, text string
 	id               string // of the consideration, the memory or the message
@@ -36,12 +36,12 @@ type deed struct {
 	request          *memsidecarv1.ConsiderMemorizingRequest
 }
 
-// deeds does one thing after the other.
+// deeds makes requests one after the other.
 type deeds struct {
 	p     *process
 	key   seal.Key // of the database, if it is encrypted
 	list  []*deed
-	marks []*deed // memories that mark can show
+	marks []*deed // memories that mark can retrieve
 }
 
 func (d *deeds) add(one deed) *deed {
@@ -92,7 +92,7 @@ func (d *deeds) forget(t *testing.T, user string) {
 	d.add(deed{what: "forgotten", user: user, acknowledged: d.mark(t)})
 }
 
-// mark makes the sidecar say something that is said at no other time, and write nothing: what was answered before, was before.
+// mark makes the sidecar send a unique text without writing anything. Answers before it were sent before this moment.
 func (d *deeds) mark(t *testing.T) string {
 	t.Helper()
 	m := d.marks[0]
@@ -101,15 +101,14 @@ func (d *deeds) mark(t *testing.T) string {
 	return m.id
 }
 
-// TestPowerLoss runs the real program under strace, and rebuilds the disk that a loss of power would have left: at every sync,
-// at every acknowledgement, and at some moments between. On each of them the database opens by itself and is sound, everything
-// that was acknowledged before is there, nothing is there twice, and who was forgotten is not there.
+// TestPowerLoss runs the real program under strace, and rebuilds the disk that a power loss would leave: at every sync, at every
+// acknowledgement, and at some moments between. On each disk the database opens without help and is sound, every acknowledged change is
+// stored once, and forgotten users are absent.
 func TestPowerLoss(t *testing.T) {
 	t.Parallel()
 	losePower(t, 40)
 }
 
-// TestPowerLossEncrypted: nor does it hurt a database that is encrypted.
 func TestPowerLossEncrypted(t *testing.T) {
 	t.Parallel()
 	losePower(t, 20, sidecartest.KeyEnviron)
@@ -144,12 +143,12 @@ func losePower(t *testing.T, moments int, environ ...string) {
 				d.remove(t, m)
 			}
 		}
-		if round%2 == 1 { // which empties the log, too
+		if round%2 == 1 { // empties the log, too
 			d.forget(t, gone)
 		}
 	}
 	sidecartest.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
-	_ = p.command.Wait() // strace ends as the sidecar did
+	_ = p.command.Wait() // strace exits with the sidecar's status
 
 	f := sidecartest.Must(os.Open(recording))(t)
 	defer f.Close() //nolint:errcheck // only read
@@ -157,7 +156,7 @@ func losePower(t *testing.T, moments int, environ ...string) {
 	points := []int{trace.End}
 	for _, one := range d.list {
 		said, nth := trace.Said(one.acknowledged), 0
-		if one.id != one.acknowledged { // by a mark, which was said when it was created, too
+		if one.id != one.acknowledged { // a mark: the text was also sent when the memory was created
 			nth = 1
 		}
 		if len(said) <= nth {
@@ -211,7 +210,7 @@ func (d *deeds) check(t *testing.T, dir string, moment int) {
 		sidecartest.NoError(t, s.Read(t.Context(), func(q sqldb.Querier) error { return q.QueryRow(t.Context(), query, args...).Scan(&n) }))
 		return n
 	}
-	removed := func(one *deed) bool { // or perhaps
+	removed := func(one *deed) bool { // or may have been
 		return slices.ContainsFunc(d.list, func(other *deed) bool {
 			return other.what == "deleted" && other.id == one.id || other.what == "forgotten" && other.user == one.user
 		})
@@ -261,7 +260,7 @@ func (d *deeds) check(t *testing.T, dir string, moment int) {
 	}
 }
 
-// finish runs a sidecar on the folder: what was acknowledged is remembered, once.
+// finish runs a sidecar on the folder: acknowledged dialogues are remembered, once.
 func (d *deeds) finish(t *testing.T, dir string, moment int, environ []string) {
 	t.Helper()
 	r := sidecartest.ServeWith(t, dir, environ)

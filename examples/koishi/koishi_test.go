@@ -17,8 +17,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// TestRemembers: what people say of themselves, in Chinese and English, is known after the bot was started again, to them and where
-// they said it.
+// TestRemembers: After a restart of the bot, statements of users in Chinese and English are recalled for the same users in the same
+// channels.
 func TestRemembers(t *testing.T) {
 	buildPlugin(t)
 	model := newChatModel(t)
@@ -28,8 +28,8 @@ func TestRemembers(t *testing.T) {
 	expect(t, b.direct("alice", "Hi! I am allergic to peanuts. What can I cook tonight?"), ignorant)
 	expect(t, b.direct("li", "你好，我对花生过敏，今晚做什么菜好？"), ignorant)
 	expect(t, b.group("kitchen", "alice", `<at id="514"/> I live in Lisbon. Where can I buy rice?`), ignorant)
-	expect(t, b.group("kitchen", "alice", "I have two cats."), "") // which is not said to the bot
-	b.stop()                                                       // hands over what it has not yet
+	expect(t, b.group("kitchen", "alice", "I have two cats."), "") // not addressed to the bot
+	b.stop()                                                       // sends pending dialogues
 	settle(t, s.Addr, "", []string{"alice", "li"})
 
 	b = startBot(t, model.config(s.Addr))
@@ -55,7 +55,7 @@ func TestRemembers(t *testing.T) {
 	b.kill()
 }
 
-// TestConversation: the model is told what was said before in the same chat, also after a restart, and not what was said in another.
+// TestConversation: The model sees the earlier messages of the same chat, also after a restart, and none of other chats.
 func TestConversation(t *testing.T) {
 	buildPlugin(t)
 	model := newChatModel(t)
@@ -87,15 +87,15 @@ func TestConversation(t *testing.T) {
 	}
 }
 
-// TestOutage: a bot whose sidecar is away answers, and says why it does so without memory; when the sidecar is back, so is the
-// memory, and what was said in the meantime is remembered as well.
+// TestOutage: Without its sidecar the bot answers, and logs why it has no memory. When the sidecar is back, memory works again, and the
+// messages of the meantime are remembered.
 func TestOutage(t *testing.T) {
 	buildPlugin(t)
 	model := newChatModel(t)
 	options := sidecartest.ProcessOptions{Dir: filepath.Join(t.TempDir(), "data"), Listen: socketPath(t)}
 	s := sidecartest.StartProcess(t, options)
 	config := model.config(s.Addr)
-	config["callTimeout"] = 2000 // so that what waits is tried more than once
+	config["callTimeout"] = 2000 // pending dialogues are retried
 	b := startBot(t, config)
 	expect(t, b.direct("alice", "Hi! I am allergic to peanuts. What can I cook tonight?"), ignorant)
 	b.flush()
@@ -106,7 +106,7 @@ func TestOutage(t *testing.T) {
 	if err := s.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	before := len(b.written()) // on a busy machine something may have waited before
+	before := len(b.written()) // on a busy machine a dialogue may have been pending before
 	expect(t, b.direct("alice", "Can I have a peanut cookie?"), ignorant)
 	expect(t, b.direct("alice", "I live in Lisbon. Where can I buy rice?"), ignorant)
 	expect(t, b.direct("alice", "memory.list"), "现在无法访问记忆，请稍后再试。")
@@ -138,7 +138,7 @@ func TestOutage(t *testing.T) {
 	expect(t, b.direct("alice", "Can I have a peanut cookie?"), "I know: The user is allergic to peanuts.")
 }
 
-// TestSilence: a sidecar that takes calls and never answers does not keep the bot from answering.
+// TestSilence: A sidecar that accepts calls and never answers does not block the bot's answers.
 func TestSilence(t *testing.T) {
 	buildPlugin(t)
 	model := newChatModel(t)
@@ -163,13 +163,13 @@ func TestSilence(t *testing.T) {
 	}
 }
 
-// TestOtherPlugins: another plugin answers, and its dialogues are remembered; it asks ctx.memory itself.
+// TestOtherPlugins: Dialogues answered by another plugin are remembered. That plugin uses ctx.memory directly.
 func TestOtherPlugins(t *testing.T) {
 	buildPlugin(t)
 	s := sidecartest.StartProcess(t, sidecartest.ProcessOptions{})
 	patience := sidecartest.Patience.Milliseconds()
 	b := startBot(t, map[string]any{"address": s.Addr, "retrieveTimeout": patience, "callTimeout": patience})
-	expect(t, b.direct("dave", "I have two cats."), "") // nobody answers
+	expect(t, b.direct("dave", "I have two cats."), "") // unanswered
 	expect(t, b.direct("carol", "I am allergic to peanuts."), "noted")
 	b.flush()
 	settle(t, s.Addr, "", []string{"carol"})
@@ -186,7 +186,7 @@ func TestOtherPlugins(t *testing.T) {
 	expect(t, b.direct("carol", "recall Can I have a peanut cookie?"), `{"texts":[],"reason":""}`)
 }
 
-// TestForget: people see what is remembered of them, and have one of it forgotten, or all.
+// TestForget: Users list their memories, and have one or all forgotten.
 func TestForget(t *testing.T) {
 	buildPlugin(t)
 	model := newChatModel(t)
@@ -225,7 +225,7 @@ func TestForget(t *testing.T) {
 	expect(t, b.direct("bob", "memory.list"), "I remember:\n1. The user lives in Porto.")
 }
 
-// TestAccess: over TLS, with a token for a namespace; and what is wrong with a configuration is told.
+// TestAccess: Access works over TLS with a namespace token. Mistakes in the configuration are reported.
 func TestAccess(t *testing.T) {
 	buildPlugin(t)
 	dir := t.TempDir()
@@ -289,7 +289,7 @@ func TestAccess(t *testing.T) {
 	}
 }
 
-// tlsOf has the authority and the bot's certificate.
+// tlsOf writes the authority and the bot's certificate.
 func tlsOf(t *testing.T, dir string) *tls.Config {
 	t.Helper()
 	authority, err := os.ReadFile(filepath.Join(dir, "ca.pem"))

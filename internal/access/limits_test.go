@@ -9,7 +9,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// spree makes calls until one is refused, and returns how many were answered and how long to wait.
+// spree calls until a call is refused, and returns the number of accepted calls and the time to wait.
 func spree(t *testing.T, l *Limiter, namespace, user string) (answered int, wait time.Duration) {
 	t.Helper()
 	for ; answered < 100; answered++ {
@@ -38,12 +38,12 @@ func TestLimiter(t *testing.T) {
 		want("n", user, 2, 500*time.Millisecond)
 	}
 	want("n", "6", 2, 500*time.Millisecond) // 12 by now
-	want("n", "7", 0, 100*time.Millisecond) // the namespace's
-	want("n", "7", 0, 100*time.Millisecond) // what was refused does not count
+	want("n", "7", 0, 100*time.Millisecond) // refused by the namespace's limit
+	want("n", "7", 0, 100*time.Millisecond) // refused calls do not count
 	want("other", "7", 2, 500*time.Millisecond)
 	now = now.Add(time.Second)
 	want("n", "7", 2, 500*time.Millisecond)
-	want("n", "", 8, 100*time.Millisecond) // nobody's calls are the namespace's
+	want("n", "", 8, 100*time.Millisecond) // calls without a user count for the namespace
 
 	for _, off := range []*Limiter{NewLimiter(Rate{}, Rate{}), NewLimiter(Rate{Burst: 1}, Rate{Burst: 1})} {
 		if n, _ := spree(t, off, "n", "u"); n != 100 {
@@ -52,11 +52,11 @@ func TestLimiter(t *testing.T) {
 	}
 }
 
-// TestLimiterIsBounded: callers who make names up fill no memory.
+// TestLimiterIsBounded: Callers with invented names cannot fill the memory.
 func TestLimiterIsBounded(t *testing.T) {
 	l := NewLimiter(Rate{}, Rate{PerSecond: 1})
 	now := time.Now()
-	l.now = func() time.Time { return now } // in a second of a clock that goes on everybody may call again
+	l.now = func() time.Time { return now } // after a second everyone may call again
 	for i := range maxLimiters + 1000 {
 		if err := l.Allow(memory.User{Namespace: "n", ID: fmt.Sprint(i)}); err != nil {
 			t.Fatal(err)

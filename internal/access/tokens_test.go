@@ -36,7 +36,7 @@ func TestAuthenticate(t *testing.T) {
 	bot := addTo(t, file, Grant{ID: "bot", Namespace: "a/b", Level: Write})
 	tokens := openFile(t, file)
 	tokens.now = func() time.Time { return now }
-	passing := addTo(t, file, Grant{ID: "passing", Namespace: "*", Level: Read, Expires: now.Add(time.Hour)}) // known at once
+	passing := addTo(t, file, Grant{ID: "passing", Namespace: "*", Level: Read, Expires: now.Add(time.Hour)}) // known immediately
 
 	if g, err := tokens.Authenticate(bot); err != nil || g != (Grant{ID: "bot", Namespace: "a/b", Level: Write}) {
 		t.Errorf("bot: %+v, %v", g, err)
@@ -86,7 +86,7 @@ func TestReach(t *testing.T) {
 	}
 }
 
-// TestFile: what people wrote stays, and the tokens themselves are in no file.
+// TestFile: Edits keep the lines that people wrote. No file contains a token itself.
 func TestFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tokens")
 	one := addTo(t, file, Grant{ID: "one", Namespace: "default", Level: Write})
@@ -167,7 +167,7 @@ func TestWrongFiles(t *testing.T) {
 	}
 }
 
-// TestEditsTakeTurns: nothing that is added is lost, and nothing that is revoked comes back.
+// TestEditsTakeTurns: Concurrent edits lose no addition, and restore no revoked token.
 func TestEditsTakeTurns(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tokens")
 	const n = 8

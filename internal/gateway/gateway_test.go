@@ -26,8 +26,7 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// TestEveryCallOverHTTP: each call there is can be made, by whom it can be made over gRPC, and is refused in the same words with
-// the same details.
+// TestEveryCallOverHTTP: Every call works over HTTP with the same access as over gRPC, and is refused with the same message and details.
 func TestEveryCallOverHTTP(t *testing.T) {
 	t.Parallel()
 	r, tokens := sidecartest.ServeGuarded(t, sidecartest.JSONListen)
@@ -45,7 +44,7 @@ func TestEveryCallOverHTTP(t *testing.T) {
 			request := sidecartest.ScopedRequest(t, method, sidecartest.InNamespace("a", sidecartest.Anywhere("u")))
 			_, want := over.Call(t, method, request)
 			answer, got := sidecartest.CallOver(t, conn, method, request)
-			// The end of an empty stream is its answer.
+			// An empty stream's answer is its end.
 			if errors.Is(want, io.EOF) && errors.Is(got, io.EOF) {
 				continue
 			}
@@ -63,7 +62,7 @@ func TestEveryCallOverHTTP(t *testing.T) {
 	}
 }
 
-// TestJSONAndGRPCShowTheSameData: one way in shows what the other stored, in the form that other tools print, with its streams.
+// TestJSONAndGRPCShowTheSameData: Each protocol shows what the other stored, streams included, in protobuf's standard JSON.
 func TestJSONAndGRPCShowTheSameData(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, sidecartest.JSONListen)
@@ -104,7 +103,7 @@ func TestJSONAndGRPCShowTheSameData(t *testing.T) {
 	}
 }
 
-// TestJSONErrorsHaveHTTPStatusAndHeaders: what is wrong is named, with the status and headers that HTTP has for it.
+// TestJSONErrorsHaveHTTPStatusAndHeaders: Errors name the problem, with the status and headers that HTTP has for it.
 func TestJSONErrorsHaveHTTPStatusAndHeaders(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, sidecartest.JSONListen, "max_request_bytes=65536", "limits.user_rps=0.001", "limits.user_burst=1")
@@ -189,7 +188,7 @@ func TestJSONErrorsHaveHTTPStatusAndHeaders(t *testing.T) {
 	}
 }
 
-// waiting is the body of a call that waits for what does not come, and of whom.
+// waiting is the body of a call that waits for an outcome that never comes, and its user.
 const waiting = `{"scope": {"user_id": "u", "channel_kind": "CHANNEL_KIND_DIRECT"}, "wait": "600s", "messages": [{"role": "ROLE_USER", ` +
 	`"content": "after it"}]}`
 
@@ -206,7 +205,8 @@ func eventuallyWaits(t *testing.T, r *sidecartest.Sidecar) {
 	sidecartest.Eventually(t, "the dialogue is taken", func() bool { return len(r.Considerations(t, sidecartest.Direct("u"))) == 2 })
 }
 
-// TestCallEndsWhenItsCallerLeaves: by hanging up, by a deadline; and when the sidecar is stopping, those who wait are answered.
+// TestCallEndsWhenItsCallerLeaves: A call ends when its caller hangs up or its deadline passes. When the sidecar stops, waiting callers
+// get an answer.
 func TestCallEndsWhenItsCallerLeaves(t *testing.T) {
 	t.Parallel()
 	r := serveStuck(t, "log.level=debug")
@@ -252,7 +252,7 @@ func TestStopAnswersWaitingJSONCalls(t *testing.T) {
 	}
 }
 
-// TestTraceparentHeaderIsPropagated: the call belongs to its caller's trace.
+// TestTraceparentHeaderIsPropagated: The call's span belongs to its caller's trace.
 func TestTraceparentHeaderIsPropagated(t *testing.T) {
 	t.Parallel()
 	const caller = "0af7651916cd43dd8448eb211c80319c"
@@ -271,7 +271,7 @@ func TestTraceparentHeaderIsPropagated(t *testing.T) {
 	})
 }
 
-// TestBrowsersCannotUseTheAPI: a web page on somebody's screen cannot use the port.
+// TestBrowsersCannotUseTheAPI: A web page in a user's browser cannot use the port.
 func TestBrowsersCannotUseTheAPI(t *testing.T) {
 	t.Parallel()
 	open := sidecartest.Serve(t, sidecartest.JSONListen)
@@ -314,7 +314,7 @@ func TestBrowsersCannotUseTheAPI(t *testing.T) {
 	}
 }
 
-// TestJSONOverTLS: with certificates, both ways in are encrypted and ask for clients' certificates, and JSON comes by HTTP/2, too.
+// TestJSONOverTLS: With certificates, both protocols are encrypted and require client certificates, and JSON also works over HTTP/2.
 func TestJSONOverTLS(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -370,7 +370,7 @@ func TestJSONOverUnixSocket(t *testing.T) {
 	}
 }
 
-// TestOpenAPIDocumentHasEveryCall: the document that is served has every call, at the path where it is answered.
+// TestOpenAPIDocumentHasEveryCall: The served document has every call at its real path.
 func TestOpenAPIDocumentHasEveryCall(t *testing.T) {
 	t.Parallel()
 	r, tokens := sidecartest.ServeGuarded(t, sidecartest.JSONListen)

@@ -50,7 +50,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// socketDir is a folder with a short name: addresses of sockets are short.
+// socketDir returns a folder with a short name: paths of sockets are limited in length.
 func socketDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "ms") //nolint:usetesting // t.TempDir is too long
@@ -71,7 +71,7 @@ func listenOn(t *testing.T, path string, mode fs.FileMode) net.Listener {
 	return l
 }
 
-// connects reports whether somebody listens there.
+// connects reports whether a server listens there.
 func connects(t *testing.T, path string) bool {
 	t.Helper()
 	conn, err := (&net.Dialer{}).DialContext(t.Context(), "unix", path)
@@ -103,7 +103,7 @@ func TestUnixSocket(t *testing.T) {
 	}
 }
 
-// TestStaleSocket: one that a dead process left is replaced; what is not a socket is not.
+// TestStaleSocket: A socket of a dead process is replaced. Other files are not.
 func TestStaleSocket(t *testing.T) {
 	path := filepath.Join(socketDir(t), "s")
 	dead, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", path)
@@ -116,7 +116,7 @@ func TestStaleSocket(t *testing.T) {
 	if !connects(t, path) {
 		t.Error("nobody listens")
 	}
-	// Another's socket in its place is not removed at the end.
+	// A new socket of another process is not removed on close.
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/provider"
 )
 
-// purse notes what is asked of it.
+// purse records reservations.
 type purse struct {
 	refuse            error
 	reserved, settled []int64
@@ -45,7 +45,7 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// TestBudgetIsNoFailure: a refusal reaches neither the provider nor its breaker.
+// TestBudgetIsNoFailure: A refusal by the budget does not reach the provider or its breaker.
 func TestBudgetIsNoFailure(t *testing.T) {
 	b := breaker.New(breaker.Config{
 		Name: "decision", FailureThreshold: 1, OpenFor: time.Minute, IsFailure: provider.IsFailure,

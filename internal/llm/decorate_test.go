@@ -98,7 +98,7 @@ func TestBreaker(t *testing.T) {
 	})
 }
 
-// TestObserver: answers that cannot be used cost tokens too.
+// TestObserver: Unusable answers cost tokens too.
 func TestObserver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		usage := llm.Usage{InputTokens: 7, OutputTokens: 3}

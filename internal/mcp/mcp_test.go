@@ -18,7 +18,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// modelOverStdio speaks for a user over a reader and a writer.
+// modelOverStdio runs a model for a user over a reader and a writer.
 func modelOverStdio(t *testing.T, r *sidecartest.Sidecar, user string) *sidecartest.Model {
 	t.Helper()
 	in, toServer := io.Pipe()
@@ -43,7 +43,7 @@ func modelOverStdio(t *testing.T, r *sidecartest.Sidecar, user string) *sidecart
 	return m
 }
 
-// TestModelUsesTheMemory: what a model does with the memory, over standard input and output and over HTTP.
+// TestModelUsesTheMemory: A model uses the memory over standard input and output and over HTTP.
 func TestModelUsesTheMemory(t *testing.T) {
 	t.Parallel()
 	for name, connect := range map[string]func(t *testing.T, r *sidecartest.Sidecar, user string) *sidecartest.Model{
@@ -78,7 +78,7 @@ func TestModelUsesTheMemory(t *testing.T) {
 			) {
 				t.Errorf("preferences are %q", got)
 			}
-			// A bot that sets no channels has it, too.
+			// A bot without channels has it, too.
 			if got := sidecartest.Texts(r.Memories(t, sidecartest.Anywhere("alice"))); len(got) != 2 {
 				t.Errorf("a bot sees %q", got)
 			}
@@ -144,7 +144,7 @@ func TestModelUsesTheMemory(t *testing.T) {
 	}
 }
 
-// TestToolDescriptionsHideOtherUsers: what is offered, with the rule against guessing, and never a way to name somebody else.
+// TestToolDescriptionsHideOtherUsers: The descriptions have the rule against guessing, and no way to name another user.
 func TestToolDescriptionsHideOtherUsers(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, sidecartest.MCPListen...)
@@ -204,7 +204,7 @@ func TestToolDescriptionsHideOtherUsers(t *testing.T) {
 	}
 }
 
-// TestModelOverHTTPIsBoundToAUser: by headers, by the configuration, by tokens; and nobody else is reached.
+// TestModelOverHTTPIsBoundToAUser: The user comes from headers, the configuration or a token. No other user can be reached.
 func TestModelOverHTTPIsBoundToAUser(t *testing.T) {
 	t.Parallel()
 	r, tokens := sidecartest.ServeGuarded(t, append(sidecartest.MCPListen, "api.mcp_user=小林")...)
@@ -280,7 +280,7 @@ func TestModelOverHTTPIsBoundToAUser(t *testing.T) {
 	}
 }
 
-// TestToolsAnswerToTheirFormerNames: they are called by programs that know them, and not listed.
+// TestToolsAnswerToTheirFormerNames: Programs that know the former names can call them. They are not listed.
 func TestToolsAnswerToTheirFormerNames(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, sidecartest.MCPListen...)

@@ -12,7 +12,8 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// TestUnusualMCPRequestsAreRefused: over HTTP, too, nothing is stored with its characters replaced, and nothing of a user is for others' caches.
+// TestUnusualMCPRequestsAreRefused: Over HTTP, too, invalid characters are not replaced in stored text, and shared caches may not store
+// answers about a user.
 func TestUnusualMCPRequestsAreRefused(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, append(sidecartest.MCPListen, "max_request_bytes=65536")...)
@@ -48,8 +49,8 @@ func TestUnusualMCPRequestsAreRefused(t *testing.T) {
 	}
 }
 
-// TestToolAnswersHaveNoHiddenCharacters: what hides from people and not from models, or speaks as the system to them, does not get to a model
-// by a tool either.
+// TestToolAnswersHaveNoHiddenCharacters: Text that is invisible to people but not to models, or imitates the system, does not reach a
+// model through a tool.
 func TestToolAnswersHaveNoHiddenCharacters(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, append(sidecartest.MCPListen, "retrieval.budget=1m")...)

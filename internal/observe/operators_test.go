@@ -20,8 +20,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// TestMetricsAreThoseDocumented: all that the documentation promises is exported once the sidecar has done something, with the labels that it
-// names, and nothing else; and the numbers are right.
+// TestMetricsAreThoseDocumented: After some activity the sidecar exports exactly the documented metrics and labels, with correct values.
 func TestMetricsAreThoseDocumented(t *testing.T) {
 	t.Parallel()
 	p := providertest.Start(t, 8)
@@ -48,10 +47,10 @@ func TestMetricsAreThoseDocumented(t *testing.T) {
 	sidecartest.WantCode(t, err, codes.InvalidArgument)
 
 	var kinds, values map[string]string
-	sidecartest.Eventually(t, "both outcomes are counted", func() bool { // the one who waits is answered before
+	sidecartest.Eventually(t, "both outcomes are counted", func() bool { // a waiting caller gets the answer before
 		kinds, values = r.Scrape(t)
 		if kinds["memsidecar_queue_considerations"] == "" {
-			r.Late++ // the queue could not be asked in time
+			r.Late++ // the queue did not answer in time
 			return false
 		}
 		return values["consideration_delay_seconds_count"] == "2" && values[`background_last_success_timestamp_seconds{loop="traces"}`] != "0"
@@ -113,9 +112,10 @@ func TestMetricsAreThoseDocumented(t *testing.T) {
 	}
 }
 
-// TestReadinessFollowsStorage: the process lives while storage is down, is not ready, and says why; and is ready again without a restart.
+// TestReadinessFollowsStorage: While storage is down, the process is alive but not ready, and says why. It becomes ready again without a
+// restart.
 func TestReadinessFollowsStorage(t *testing.T) {
-	t.Parallel() // it waits for the next attempt to open the database
+	t.Parallel() // waits for the next attempt to open the database
 	dir := filepath.Join(t.TempDir(), "data")
 	corrupt := sidecartest.Outages["corrupt"]
 	corrupt.Cause(t, dir)
@@ -130,7 +130,7 @@ func TestReadinessFollowsStorage(t *testing.T) {
 	want("/readyz", http.StatusServiceUnavailable, "storage: ")
 	want("/readyz", http.StatusServiceUnavailable, corrupt.Reason)
 	want("/debug/pprof/", http.StatusNotFound, "")
-	kinds, values := r.Scrape(t) // without the queue, and told so
+	kinds, values := r.Scrape(t) // without the queue, and with a note about it
 	if kinds["memsidecar_queue_considerations"] != "" || values[`breaker_state{component="storage",state="open"}`] == "" ||
 		values["scrape_problems_total"] == "" {
 		t.Errorf("during an outage %v", values)
@@ -143,7 +143,7 @@ func TestReadinessFollowsStorage(t *testing.T) {
 	want("/healthz", http.StatusOK, "ok")
 }
 
-// TestProfilesAreServedWhenEnabled: they are served when they are asked for.
+// TestProfilesAreServedWhenEnabled: Profiles are served only if they are enabled.
 func TestProfilesAreServedWhenEnabled(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, sidecartest.HTTPListen, "http.pprof=true")
@@ -157,8 +157,8 @@ func TestProfilesAreServedWhenEnabled(t *testing.T) {
 	}
 }
 
-// TestLogHasNoUserText: a busy run at the usual level writes down nothing that anybody said, a line for each call that fails, and of an
-// outage of the models one line when it begins and one when it ends.
+// TestLogHasNoUserText: At the usual level, the log of a busy run has no user text, one line per failed call, and for an outage of the
+// models one line at its start and one at its end.
 func TestLogHasNoUserText(t *testing.T) {
 	t.Parallel()
 	const secret = "紫罗兰XYZZY"

@@ -18,10 +18,10 @@ import (
 	"github.com/memsidecar/memsidecar/internal/secret"
 )
 
-// awkwardKey is written in other ways by URLs and quotes.
+// awkwardKey is changed by URL encoding and quoting.
 const awkwardKey = secret.Value(`sk/never+to"be&shown`)
 
-// failing returns the error of a call through the real SDK to a server that answers so, and what it means.
+// failing calls a server with this answer through the real SDK, and returns the error and its meaning.
 func failing(t *testing.T, status int, header map[string]string, body string) (sdk, meaning error) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -42,7 +42,7 @@ func failingAt(ctx context.Context, baseURL string) (sdk, meaning error) {
 	return err, provider.Failures(target, awkwardKey)(ctx, err)
 }
 
-// TestMeanings: bodies as the providers write them.
+// TestMeanings: The bodies are those of the real providers.
 func TestMeanings(t *testing.T) {
 	openAI := func(message, code string) string {
 		return fmt.Sprintf(`{"error":{"message":%q,"type":"invalid_request_error","param":null,"code":%q}}`, message, code)
@@ -146,7 +146,7 @@ func TestMeanings(t *testing.T) {
 	}
 }
 
-// TestNoKeyInErrors: neither the text of any error in the chain nor what errors.As can reach holds the key, in any form.
+// TestNoKeyInErrors: No error's text, and nothing that errors.As finds, contains the key in any form.
 func TestNoKeyInErrors(t *testing.T) {
 	echo := awkwardKey.Reveal() + " " + "sk%2Fnever%2Bto%22be%26shown" + ` sk/never+to\"be&shown`
 	closed := httptest.NewServer(nil)
@@ -204,7 +204,7 @@ func TestACallerThatGaveUpIsNoFailure(t *testing.T) {
 	}
 }
 
-// TestTheKeyStaysHome: it goes to the configured endpoint, not to where that redirects to.
+// TestTheKeyStaysHome: The key is sent to the configured endpoint, not to a redirect's target.
 func TestTheKeyStaysHome(t *testing.T) {
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		t.Errorf("somebody else got %v", r.Header)
@@ -229,7 +229,7 @@ func TestTheKeyStaysHome(t *testing.T) {
 	}
 }
 
-// TestAnswersAreBounded: a server that never ends does not take all memory.
+// TestAnswersAreBounded: A server that sends without end does not exhaust the memory.
 func TestAnswersAreBounded(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -254,7 +254,7 @@ func TestResolveMore(t *testing.T) {
 		{"", "openrouter/openrouter/auto", "openrouter/openrouter/auto"},
 		{"siliconflow", "BAAI/bge-m3", "siliconflow/BAAI/bge-m3"},
 		{"dashscope", "qwen/qwen-plus", "qwen/qwen-plus"},
-		{"openai", "deepseek/deepseek-chat", "openai/deepseek/deepseek-chat"}, // a gateway's name
+		{"openai", "deepseek/deepseek-chat", "openai/deepseek/deepseek-chat"}, // a gateway's model name
 	} {
 		got, err := provider.Resolve(test.name, test.model, "", text)
 		if err != nil || got.Name() != test.want {
@@ -288,7 +288,7 @@ func TestRemote(t *testing.T) {
 	}
 }
 
-// TestEveryProviderIsComplete: what a target needs is there, and a key's variable is named as everybody does.
+// TestEveryProviderIsComplete: Each provider has all that a target needs. Variables for keys have the usual names.
 func TestEveryProviderIsComplete(t *testing.T) {
 	_, err := provider.Find("?")
 	_, list, _ := strings.Cut(err.Error(), "use one of ")
@@ -307,7 +307,7 @@ func TestEveryProviderIsComplete(t *testing.T) {
 	}
 }
 
-// TestOneGeminiClient: the SDK's clients cannot be closed completely, so putting a model together again makes no more.
+// TestOneGeminiClient: The SDK's clients cannot be closed completely, so rebuilding a model must not create more.
 func TestOneGeminiClient(t *testing.T) {
 	get := func(baseURL string, key secret.Value) any {
 		c, err := provider.GeminiClient(provider.Target{BaseURL: baseURL}, key)

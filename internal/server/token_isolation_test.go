@@ -199,7 +199,7 @@ func moreReads(r *sidecartest.Sidecar) map[string]func(ctx context.Context, as *
 	}
 }
 
-// snapshot is all that a namespace has, but for when memories were used.
+// snapshot returns all data of a namespace except times of use.
 func snapshot(t *testing.T, r *sidecartest.Sidecar, namespace string) []string {
 	t.Helper()
 	var all []string

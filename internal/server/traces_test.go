@@ -31,7 +31,7 @@ import (
 type traced struct {
 	memsidecarv1.TraceServiceClient
 	recorder *trace.Recorder
-	// session returns who asks for a trace's session.
+	// session returns the viewer of a request for a session's traces.
 	session func(viewer session.Viewer, id string) (*memsidecarv1.GetSessionResponse, error)
 }
 

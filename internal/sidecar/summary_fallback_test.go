@@ -10,8 +10,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// TestBrokenSummaryIsReplacedByAnExtract: over both protocols, a model that answers with broken JSON is asked once more, then
-// the summary is extracted. The counter says so.
+// TestBrokenSummaryIsReplacedByAnExtract: Over both protocols, a model that answers with broken JSON is asked once more, then the summary
+// is extracted. A metric counts it.
 func TestBrokenSummaryIsReplacedByAnExtract(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range sidecartest.Protocols() {

@@ -38,7 +38,7 @@ func with(dir string, key seal.Key) sqlite.Options {
 	return sqlite.Options{Dir: dir, Key: func() (seal.Key, error) { return key, nil }}
 }
 
-// takeNotes writes notes into a table of its own, and closes the storage.
+// takeNotes writes notes into a table, and closes the storage.
 func takeNotes(t *testing.T, dir string, key seal.Key) {
 	t.Helper()
 	s, err := sqlite.Open(t.Context(), sqlite.Options{Dir: dir, Log: discard, Key: func() (seal.Key, error) { return key, nil }})
@@ -55,7 +55,7 @@ func takeNotes(t *testing.T, dir string, key seal.Key) {
 	}
 }
 
-// notes counts them, with a key.
+// notes counts the notes, with a key.
 func notes(t *testing.T, dir string, key seal.Key) int {
 	t.Helper()
 	s, err := sqlite.Open(t.Context(), sqlite.Options{Dir: dir, Log: discard, Key: func() (seal.Key, error) { return key, nil }})
@@ -81,7 +81,7 @@ func wantSound(t *testing.T, key seal.Key, file string, backup bool) {
 	}
 }
 
-// holds names the files of a folder that hold a text.
+// holds returns the files of a folder that contain a text.
 func holds(t *testing.T, dir, text string) (names []string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -100,7 +100,7 @@ func holds(t *testing.T, dir, text string) (names []string) {
 	return names
 }
 
-// wantRefused opens a database that it must not get into, and wants to be told why, and that no byte changed.
+// wantRefused opens a database that must be refused, and checks the error and that no byte changed.
 func wantRefused(t *testing.T, dir string, key seal.Key, want error) {
 	t.Helper()
 	before, err := os.ReadFile(sqlite.DatabasePath(dir))
@@ -127,8 +127,8 @@ func wantRefused(t *testing.T, dir string, key seal.Key, want error) {
 	}
 }
 
-// TestEncryptionLife: a database is made encrypted, copied, made plain, encrypted, and given other keys; nothing is lost, and
-// whoever has the wrong key is told so and changes nothing.
+// TestEncryptionLife: A database is created encrypted, copied, decrypted, encrypted again, and given other keys. Nothing is lost. A wrong
+// key gives an error and changes nothing.
 func TestEncryptionLife(t *testing.T) {
 	dir, none := t.TempDir(), seal.Key{}
 	first, second, third := newKey(t), newKey(t), newKey(t)
@@ -177,8 +177,7 @@ func TestEncryptionLife(t *testing.T) {
 	want("encrypted again", first)
 }
 
-// TestEncryptsWhatIsThere: a database from before there was a key, never opened by this version's encryption, keeps everything,
-// and the file of before is overwritten.
+// TestEncryptsWhatIsThere: A database from before encryption keeps all its data, and the plain file is overwritten.
 func TestEncryptsWhatIsThere(t *testing.T) {
 	dir, key := t.TempDir(), newKey(t)
 	takeNotes(t, dir, seal.Key{})
@@ -201,7 +200,7 @@ func TestEncryptsWhatIsThere(t *testing.T) {
 	}
 }
 
-// TestEncryptedBackup: a backup of an encrypted database is encrypted, opens with its key alone, and restores.
+// TestEncryptedBackup: A backup of an encrypted database is encrypted, opens only with its key, and can be restored.
 func TestEncryptedBackup(t *testing.T) {
 	dir, other, key := t.TempDir(), t.TempDir(), newKey(t)
 	takeNotes(t, dir, key)
@@ -240,7 +239,7 @@ func TestEncryptedBackup(t *testing.T) {
 	}
 }
 
-// TestEncryptionNoticesChanges: pages that were changed, or that took each other's place, are not read.
+// TestEncryptionNoticesChanges: Pages that were changed or swapped are not read.
 func TestEncryptionNoticesChanges(t *testing.T) {
 	const page = 4096
 	for name, change := range map[string]func(file []byte){
@@ -275,7 +274,7 @@ func swapPages(file []byte, a, b int) {
 	copy(y, kept)
 }
 
-// TestRotationInterrupted: wherever a rotation of the key ends early, one of the two keys opens the database.
+// TestRotationInterrupted: After a rotation that was interrupted at any point, one of the two keys opens the database.
 func TestRotationInterrupted(t *testing.T) {
 	dir, before, after := t.TempDir(), newKey(t), newKey(t)
 	takeNotes(t, dir, before)
@@ -323,7 +322,7 @@ func read(t *testing.T, path string) []byte {
 	return data
 }
 
-// TestResealInterrupted: one that is interrupted leaves the database as it was, and nothing beside it that stays.
+// TestResealInterrupted: An interrupted run leaves the database unchanged, and no files.
 func TestResealInterrupted(t *testing.T) {
 	dir, key := t.TempDir(), newKey(t)
 	takeNotes(t, dir, seal.Key{})
@@ -351,7 +350,7 @@ func TestResealInterrupted(t *testing.T) {
 	}
 }
 
-// TestEncryptedKeyArrives: a sidecar whose key cannot be read goes on without storage, and with it once the key is there.
+// TestEncryptedKeyArrives: A sidecar whose key cannot be read runs without storage, and with it once the key can be read.
 func TestEncryptedKeyArrives(t *testing.T) {
 	dir, key := t.TempDir(), newKey(t)
 	takeNotes(t, dir, key)
@@ -385,13 +384,12 @@ func TestEncryptedKeyArrives(t *testing.T) {
 	}
 }
 
-// TestEncryptedPurge: deleted data is purged from encrypted pages, too: whoever gets the key later does not find it. The log is
-// empty then.
+// TestEncryptedPurge: Deleted data is purged from encrypted pages, too, so a stolen key does not reveal it later. The log is empty then.
 func TestEncryptedPurge(t *testing.T) {
 	dir, key := t.TempDir(), newKey(t)
 	s := dbtest.Open(t, with(dir, key))
 	leaveCopies(t, s)
-	if info, err := os.Stat(sqlite.DatabasePath(dir) + "-wal"); err != nil || info.Size() > 2*4096 { // the mark that it is done
+	if info, err := os.Stat(sqlite.DatabasePath(dir) + "-wal"); err != nil || info.Size() > 2*4096 { // the mark that the purge is done
 		t.Errorf("the log was not emptied: %v", err)
 	}
 	if err := s.Close(); err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/sqlite"
 )
 
-// TestCheckFindsWhatIsWrong: each thing that is broken is found by the check that is about it, and by no other.
+// TestCheckFindsWhatIsWrong: Each kind of damage is found by its check and no other.
 func TestCheckFindsWhatIsWrong(t *testing.T) {
 	dir := dbtest.Folder(t)
 	if r := dbtest.Check(t, sqlite.DatabasePath(dir), false); !r.Sound() || len(r.Findings) < 9 {
@@ -50,7 +50,7 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 		{"usage", `UPDATE users SET message_count = message_count - 1 WHERE user_id = 'ann'`},
 		{"usage", `UPDATE users SET active_at = 0 WHERE user_id = 'ann'`},
 		{"usage", `UPDATE namespace_usage SET message_bytes = message_bytes - 1`},
-		{"usage", `UPDATE users SET memories = memories + 1 WHERE user_id = 'ann'`}, // the namespace counts with it
+		{"usage", `UPDATE users SET memories = memories + 1 WHERE user_id = 'ann'`}, // the namespace's count changes with it
 		{"usage", `UPDATE namespace_usage SET memories = memories + 1`},
 		{"usage", `DELETE FROM namespace_usage`},
 		{"vectors", `UPDATE embeddings SET vector = x'00000000'`},
@@ -83,7 +83,7 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 	}
 }
 
-// TestBackupWhileWriting: a backup is of one moment, however much is written meanwhile, and holds nothing that was deleted.
+// TestBackupWhileWriting: A backup is a snapshot of one moment, however much is written meanwhile, and contains no deleted data.
 func TestBackupWhileWriting(t *testing.T) {
 	dir := dbtest.Folder(t)
 	s := dbtest.Open(t, sqlite.Options{Dir: dir})
@@ -156,7 +156,7 @@ func list(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-// TestRestoreRefuses what is no good, and then changes nothing.
+// TestRestoreRefuses invalid files, and changes nothing then.
 func TestRestoreRefuses(t *testing.T) {
 	dir := dbtest.Folder(t)
 	backup := func(t *testing.T) string {
@@ -223,7 +223,7 @@ func TestRestoreRefuses(t *testing.T) {
 	}
 }
 
-// rawFile changes a database that is in no data folder.
+// rawFile changes a database outside of a data folder.
 func rawFile(t *testing.T, file, statement string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -238,8 +238,8 @@ func rawFile(t *testing.T, file, statement string) {
 	}
 }
 
-// TestRestoreTakesTheLogAway: what a killed sidecar left in its log belongs to the old database, which is kept with it, and not to
-// the new one. So it is when nobody has the key of the old one any more.
+// TestRestoreTakesTheLogAway: The log of a killed sidecar belongs to the old database. It is kept with it, and not applied to the new
+// one, even if the old one's key is lost.
 func TestRestoreTakesTheLogAway(t *testing.T) {
 	dir := dbtest.Folder(t)
 	file := filepath.Join(t.TempDir(), "backup.db")
@@ -251,7 +251,7 @@ func TestRestoreTakesTheLogAway(t *testing.T) {
 			old := t.TempDir()
 			s := dbtest.Open(t, with(old, key))
 			dbtest.Exec(t, s, `CREATE TABLE later (x TEXT)`, `INSERT INTO later VALUES ('only in the log')`)
-			killed := filepath.Join(t.TempDir(), "killed") // as a kill leaves it
+			killed := filepath.Join(t.TempDir(), "killed") // as after a kill
 			mkdir(t, killed)
 			for _, suffix := range []string{"", "-wal"} {
 				write(t, sqlite.DatabasePath(killed)+suffix, read(t, sqlite.DatabasePath(old)+suffix))

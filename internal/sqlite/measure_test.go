@@ -17,7 +17,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 )
 
-// TestDepths: what waits, runs and has failed is counted over all namespaces, with the oldest of each, and what ended well is not.
+// TestDepths: Pending, running and failed jobs are counted over all namespaces, with the oldest of each state. Finished ones are not.
 func TestDepths(t *testing.T) {
 	ctx := t.Context()
 	q := sqlstore.NewQueue(dbtest.Open(t, sqlite.Options{Dir: t.TempDir()}))
@@ -61,7 +61,7 @@ func TestDepths(t *testing.T) {
 	)
 }
 
-// TestCommitsAreTold: every write that is committed is counted, however many share a commit, and one that fails is not.
+// TestCommitsAreTold: Every committed write is reported, also if several share a commit. Failed ones are not.
 func TestCommitsAreTold(t *testing.T) {
 	var mu sync.Mutex
 	writes := 0

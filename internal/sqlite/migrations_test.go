@@ -13,10 +13,11 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/dbtest"
 )
 
-// TestSessionsOfBefore: a session of a database in which ids were unique for the namespace is its user's afterwards.
+// TestSessionsOfBefore: In older databases session ids were unique for the namespace. After the migration such a session belongs to its
+// user.
 func TestSessionsOfBefore(t *testing.T) {
 	dir := dbtest.Folder(t)
-	// Back to how it was before.
+	// Undo the migration.
 	for _, statement := range []string{
 		`DROP INDEX sessions_by_id`, `DROP INDEX sessions_deleting`, `DROP INDEX sessions_by_age`, `UPDATE sessions SET ref = id`,
 		`ALTER TABLE sessions DROP COLUMN id`, `ALTER TABLE sessions RENAME COLUMN ref TO id`,
@@ -52,10 +53,10 @@ func TestSessionsOfBefore(t *testing.T) {
 	}
 }
 
-// TestWhatWasStoredBeforeQuotasCounts: a database from before them is counted when it is opened.
+// TestWhatWasStoredBeforeQuotasCounts: A database from before quotas is counted when it is opened.
 func TestWhatWasStoredBeforeQuotasCounts(t *testing.T) {
 	dir := dbtest.Folder(t)
-	// Back to how it was before, as far as these migrations are concerned.
+	// Undo these migrations.
 	for _, statement := range []string{
 		`DROP TRIGGER users_memories_counted`, `DROP TRIGGER users_deleted`, `DROP TRIGGER messages_deleted`,
 		`DROP TRIGGER messages_rewritten`, `DROP TABLE namespace_usage`, `DROP TABLE usage_progress`, `ALTER TABLE users DROP COLUMN message_bytes`,
@@ -76,8 +77,7 @@ func TestWhatWasStoredBeforeQuotasCounts(t *testing.T) {
 	}
 }
 
-// TestRegistryBeforeLastSeenKeepsItems: the items of a database from before items had a time at which they were last seen are known, and
-// age from when they were last put.
+// TestRegistryBeforeLastSeenKeepsItems: Items of a database without last-seen times stay known, and age from when they were last put.
 func TestRegistryBeforeLastSeenKeepsItems(t *testing.T) {
 	dir := t.TempDir()
 	migration, err := os.ReadFile(filepath.Join("migrations", "00018_last_seen.sql"))
@@ -85,7 +85,7 @@ func TestRegistryBeforeLastSeenKeepsItems(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, statement := range []string{
-		// Back to how it was before, as far as this migration is concerned.
+		// Undo the migration.
 		`DROP INDEX result_items_by_time; DROP INDEX result_items_by_age; ALTER TABLE result_items DROP COLUMN last_seen;
 		CREATE INDEX result_items_by_time ON result_items (registry_row, first_seen, row);
 		CREATE INDEX result_items_by_age ON result_items (first_seen);

@@ -13,7 +13,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/sqlite"
 )
 
-// TestKeepsOwner: what takes the place of the database may be used by whom the database belonged to, also when root did it.
+// TestKeepsOwner: A file that replaces the database keeps its owner, also when root replaced it.
 func TestKeepsOwner(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can give files away")

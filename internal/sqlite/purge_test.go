@@ -22,13 +22,13 @@ import (
 
 const secret = "allergic to xylophone music"
 
-// holders names the files in the folder whose bytes contain the secret.
+// holders returns the files in the folder that contain the secret.
 func holders(t *testing.T, dir string) []string {
 	t.Helper()
 	return leftover.In(t, dir, secret)
 }
 
-// deleteSecrets stores rows in which the secret is found, short ones and some that need several pages, and deletes them.
+// deleteSecrets stores rows with the secret, short ones and some of several pages, and deletes them.
 func deleteSecrets(t *testing.T, s *sqlite.Storage, dir string) {
 	t.Helper()
 	dbtest.Exec(t, s, `CREATE TABLE IF NOT EXISTS notes (id INTEGER PRIMARY KEY, text TEXT, padding BLOB)`,
@@ -57,8 +57,8 @@ func TestPurgeLeavesNoTrace(t *testing.T) {
 	}
 }
 
-// TestPurgeWithReader: a reader in the middle of a query keeps the log alive. The purge says so, delays nobody, and is
-// completed when the reader is done.
+// TestPurgeWithReader: A reader in the middle of a query prevents the purge. The purge reports that, delays no caller, and completes when
+// the reader ends.
 func TestPurgeWithReader(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -101,7 +101,7 @@ func TestPurgeWithReader(t *testing.T) {
 		if names := holders(t, dir); names == nil {
 			t.Error("the secret is gone: the reader did not read")
 		}
-		if _, err := s.Purge(t.Context()); err != nil { // asked for again: once done, both are
+		if _, err := s.Purge(t.Context()); err != nil { // repeated: once it is done, both requests are
 			t.Error(err)
 		}
 		time.Sleep(10 * time.Second)
@@ -127,7 +127,7 @@ func TestPurgeWithReader(t *testing.T) {
 	})
 }
 
-// readUntil has a reader in the middle of the notes until wait returns, and tells how it ended.
+// readUntil starts a reader that holds its transaction until wait returns, and returns the reader's error.
 func readUntil(t *testing.T, s *sqlite.Storage, wait func()) (ended <-chan error) {
 	t.Helper()
 	reading, end := make(chan struct{}), make(chan error, 1)
@@ -148,8 +148,8 @@ func readUntil(t *testing.T, s *sqlite.Storage, wait func()) (ended <-chan error
 	return end
 }
 
-// TestPurgeWhenAllStandsStill: when nothing went on for longer than a purge tries, it was tried no more than once, with a reader in
-// the way that had no more time than itself. It goes on for a moment.
+// TestPurgeWhenAllStandsStill: The whole process was suspended for longer than a purge tries. Then it has tried only once, and a reader
+// was in its way. It tries a little longer.
 func TestPurgeWhenAllStandsStill(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -175,12 +175,12 @@ func TestPurgeWhenAllStandsStill(t *testing.T) {
 	})
 }
 
-// TestPurgeAfterCrash: what was deleted and not purged when the process died is purged by the next one.
+// TestPurgeAfterCrash: Data that was deleted but not purged before a crash is purged by the next process.
 func TestPurgeAfterCrash(t *testing.T) {
 	dir, crashed := t.TempDir(), t.TempDir()
 	s := dbtest.Open(t, sqlite.Options{Dir: dir})
 	deleteSecrets(t, s, dir)
-	for _, name := range []string{databaseName, databaseName + "-wal"} { // as a kill leaves them
+	for _, name := range []string{databaseName, databaseName + "-wal"} { // as after a kill
 		data, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
 			t.Fatal(err)
@@ -197,8 +197,8 @@ func TestPurgeAfterCrash(t *testing.T) {
 	}
 }
 
-// TestPurgeLeavesNoCopies: SQLite leaves copies of cells behind when it spreads a full page over several, and does not
-// overwrite them when it deletes the cells.
+// TestPurgeLeavesNoCopies: SQLite leaves copies of cells when it splits a full page, and does not overwrite them when the cells are
+// deleted.
 func TestPurgeLeavesNoCopies(t *testing.T) {
 	dir := t.TempDir()
 	s := dbtest.Open(t, sqlite.Options{Dir: dir})
@@ -208,12 +208,12 @@ func TestPurgeLeavesNoCopies(t *testing.T) {
 	}
 }
 
-// leaveCopies deletes what leaves copies, and purges.
+// leaveCopies deletes rows so that copies remain, and purges.
 func leaveCopies(t *testing.T, s *sqlite.Storage) {
 	t.Helper()
 	dbtest.Exec(t, s, `CREATE TABLE terms (term TEXT PRIMARY KEY, padding BLOB) WITHOUT ROWID`,
 		`CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT)`, `CREATE INDEX notes_by_text ON notes (text)`)
-	// Numbers that lie in no order, so that pages are split everywhere.
+	// Random order, so that pages are split everywhere.
 	dbtest.Exec(t, s, `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 9999)
 		INSERT OR IGNORE INTO terms SELECT format('%x %s', (i * i * 7919 + i * 104729) % 1000003, iif(i % 3, 'other', '`+secret+`')), zeroblob(i % 50) FROM n`,
 		`INSERT INTO notes (text) SELECT term FROM terms ORDER BY length(padding), term DESC`,
@@ -232,7 +232,7 @@ func leaveCopies(t *testing.T, s *sqlite.Storage) {
 	}
 }
 
-// purges asks for so many purges at the same time. What they answer is to be received from the channel.
+// purges requests n purges concurrently. The channel receives the results.
 func purges(t *testing.T, s *sqlite.Storage, n int) <-chan bool {
 	t.Helper()
 	answers := make(chan bool, n)
@@ -249,15 +249,15 @@ func purges(t *testing.T, s *sqlite.Storage, n int) <-chan bool {
 	return answers
 }
 
-// TestPurgesAreShared: whoever asks for a purge while one is under way waits for the next, and all these share it. The one that
-// is under way does not count: it may have passed what they deleted.
+// TestPurgesAreShared: Requests during a purge wait for the next one, which they share. The one in progress does not count: it may have
+// passed their pages.
 func TestPurgesAreShared(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		var writes atomic.Int64
 		s := dbtest.Open(t, sqlite.Options{Dir: dir, OnCommit: func(n int, _ time.Duration) { writes.Add(int64(n)) }})
 		dbtest.Exec(t, s, createNotes)
-		<-purges(t, s, 1) // of what making the database left
+		<-purges(t, s, 1) // for what creating the database left
 		before := writes.Load()
 		if !<-purges(t, s, 1) {
 			t.Error("not purged")
@@ -286,7 +286,7 @@ func TestPurgesAreShared(t *testing.T) {
 	})
 }
 
-// TestRefusedPurgesAreShared: also when a reader prevents it one tries for all, and nobody waits longer than alone.
+// TestRefusedPurgesAreShared: If a reader prevents the purge, one request retries for all, and each waits no longer than it would alone.
 func TestRefusedPurgesAreShared(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -317,7 +317,7 @@ func TestRefusedPurgesAreShared(t *testing.T) {
 		if d := time.Since(begin); d > 3*time.Second {
 			t.Errorf("they took %s", d)
 		}
-		if got := writes.Load() - before; got < 5 || got > 100 { // a try every 200 ms at last, half as much or half as much again
+		if got := writes.Load() - before; got < 5 || got > 100 { // one try per 200 ms at the end, with 50 % jitter
 			t.Errorf("%d attempts in two seconds", got)
 		}
 		close(release)
@@ -332,8 +332,8 @@ func TestRefusedPurgesAreShared(t *testing.T) {
 	})
 }
 
-// TestCopiesBesideTheWriter: what is in the log is copied into the file while others write, so that nobody waits for that: a
-// write that does not end does not prevent it.
+// TestCopiesBesideTheWriter: The log is copied into the file while others write, so that no writer waits for it. A long write does not
+// prevent it.
 func TestCopiesBesideTheWriter(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -357,7 +357,7 @@ func TestCopiesBesideTheWriter(t *testing.T) {
 	})
 }
 
-// TestSQLiteMayCopyBesideTheWriter: before 3.51.3 a checkpoint beside a writer could damage the database (the "WAL-reset bug",
+// TestSQLiteMayCopyBesideTheWriter: Before 3.51.3 a checkpoint concurrent with a writer could damage the database (the "WAL-reset bug",
 // https://www.sqlite.org/wal.html#walresetbug).
 func TestSQLiteMayCopyBesideTheWriter(t *testing.T) {
 	s := dbtest.Open(t, sqlite.Options{Dir: t.TempDir()})

@@ -20,7 +20,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 )
 
-// conversations does things to sessions, the same in each database.
+// conversations applies the same operations to the sessions of several databases.
 type conversations struct {
 	db       *sqlite.Storage
 	queue    *sqlstore.Queue
@@ -33,7 +33,7 @@ func converse(db *sqlite.Storage) *conversations {
 	return &conversations{db: db, queue: queue, sessions: sqlstore.NewSessions(db, queue)}
 }
 
-// dump is everything that is stored of sessions.
+// dump returns all stored data of sessions.
 func (c *conversations) dump(t *testing.T) (lines []string) {
 	t.Helper()
 	for _, table := range []string{
@@ -73,7 +73,7 @@ func (c *conversations) dump(t *testing.T) (lines []string) {
 	return lines
 }
 
-// spoken is a request in which somebody says something.
+// spoken is a request with a message.
 func (c *conversations) spoken(scope memory.Scope) session.Record {
 	c.step++
 	now := at.Add(time.Duration(c.step) * time.Minute)
@@ -94,14 +94,14 @@ func (c *conversations) spoken(scope memory.Scope) session.Record {
 	}
 }
 
-// say says something and tells what was answered.
+// say records a message and returns the answer as text.
 func (c *conversations) say(ctx context.Context, scope memory.Scope) (sessionID, answer string) {
 	r := c.spoken(scope)
 	got, done, err := c.sessions.Record(ctx, r)
 	return done.Session.ID, tell(got, done, err)
 }
 
-// tell puts answers into words: addresses differ.
+// tell formats answers as text, because pointers differ.
 func tell(answers ...any) string {
 	for i, a := range answers {
 		if done, ok := a.(session.Appended); ok {
@@ -118,7 +118,7 @@ func tell(answers ...any) string {
 	return fmt.Sprintf("%+v", answers)
 }
 
-// happenings are what may happen to the session of a scope, and what was answered.
+// happenings are operations on the session of a scope, with their answers.
 var happenings = map[string]func(ctx context.Context, c *conversations, scope memory.Scope, id string) string{ //nolint:gochecknoglobals // a constant
 	"nothing": func(context.Context, *conversations, memory.Scope, string) string { return "" },
 	"is updated": func(ctx context.Context, c *conversations, scope memory.Scope, id string) string {
@@ -180,13 +180,13 @@ var happenings = map[string]func(ctx context.Context, c *conversations, scope me
 	},
 }
 
-// TestSessionCacheGivesWhatIsStored: whatever happens to a session between two dialogues, the answers and the rows are those of a store that caches
-// nothing.
+// TestSessionCacheGivesWhatIsStored: Whatever happens to a session between two dialogues, the answers and the rows equal those of a store
+// without a cache.
 func TestSessionCacheGivesWhatIsStored(t *testing.T) {
 	first, second := t.TempDir(), t.TempDir()
-	synctest.Test(t, func(t *testing.T) { // it is the same time for both
+	synctest.Test(t, func(t *testing.T) { // the same time for both
 		knowing, reading := converse(dbtest.Open(t, sqlite.Options{Dir: first})), converse(dbtest.Open(t, sqlite.Options{Dir: second}))
-		unknown := func() { // what is undone leaves nothing that is known
+		unknown := func() { // undone writes leave nothing in the cache
 			undone := errors.New("undone")
 			if err := reading.db.Write(t.Context(), func(sqldb.Tx) error { return undone }); !errors.Is(err, undone) {
 				t.Fatal(err)
@@ -238,14 +238,14 @@ func same(t *testing.T, got, want []string) {
 	}
 }
 
-// TestRefusedBesideOthers: dialogues that share a commit with one that is refused are stored once, as if they had come one by one, and
-// their callers are told what was stored.
+// TestRefusedBesideOthers: Dialogues that share a commit with a refused one are stored once, as if they had come one by one, and their
+// callers get the stored results.
 func TestRefusedBesideOthers(t *testing.T) {
 	one, other := t.TempDir(), t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		together, alone := converse(dbtest.Open(t, sqlite.Options{Dir: one})), converse(dbtest.Open(t, sqlite.Options{Dir: other}))
 		scopes := []memory.Scope{chat(""), chat("named"), chat(""), chat(""), chat("other"), chat("named")}
-		// Twice: the second time after a commit in which somebody was refused.
+		// Twice: the second time after a commit with a refusal.
 		for range 2 {
 			requests := make([]session.Record, len(scopes))
 			for i, scope := range scopes {

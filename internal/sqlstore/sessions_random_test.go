@@ -21,7 +21,7 @@ import (
 
 var errUndone = errors.New("undone")
 
-// undoing undoes the next so many writes after they were executed.
+// undoing undoes the next writes after they were executed.
 type undoing struct {
 	sqldb.Access
 	next int
@@ -37,7 +37,7 @@ func (u *undoing) Write(ctx context.Context, fn func(sqldb.Tx) error) error {
 	})
 }
 
-// chosen is what a random step is about.
+// chosen holds the random values of a step.
 type chosen struct {
 	*conversations
 	scope memory.Scope
@@ -111,7 +111,7 @@ var sessionSteps = map[string]func(context.Context, chosen) error{
 	},
 }
 
-// readers are the methods of sqlstore.Sessions that do not write.
+// readers are the methods of sqlstore.Sessions that only read.
 var readers = []string{
 	"Get", "Participants", "Unconsidered", "Current", "Due", "List", "Namespaces", "Messages", "Window", "Older", "Sessions", "OwnMessages",
 }

@@ -38,7 +38,7 @@ func viewerOf(scope memory.Scope) session.Viewer {
 	return session.Viewer{Namespace: scope.Namespace, UserID: scope.UserID, Channel: scope.Channel, Audience: memory.Everything()}
 }
 
-// appendTexts appends what the scope's user says.
+// appendTexts appends messages of the scope's user.
 func appendTexts(t *testing.T, s *sqlstore.Sessions, scope memory.Scope, texts ...string) session.Appended {
 	t.Helper()
 	a := session.Append{Scope: scope, NewID: "new", At: at, Rules: session.Rules{MemorizeEvery: 10, Idle: time.Hour}}
@@ -52,7 +52,7 @@ func appendTexts(t *testing.T, s *sqlstore.Sessions, scope memory.Scope, texts .
 	return done
 }
 
-// failing lets so many writes through.
+// failing lets this many writes succeed.
 type failing struct {
 	sqldb.Access
 	left int
@@ -67,7 +67,8 @@ func (f *failing) Write(ctx context.Context, fn func(sqldb.Tx) error) error {
 	return f.Access.Write(ctx, fn)
 }
 
-// TestDeleteInterrupted: wherever the deletion of a session ends, the session is gone, its id free, and Sweep completes it.
+// TestDeleteInterrupted: If the deletion of a session is interrupted at any point, the session is gone, its id can be used again, and
+// Sweep completes the deletion.
 func TestDeleteInterrupted(t *testing.T) {
 	db := dbtest.Open(t, sqlite.Options{Dir: t.TempDir()})
 	s, q := sqlstore.NewSessions(db, sqlstore.NewQueue(db)), sqlstore.NewQueue(db)
@@ -130,7 +131,7 @@ func TestDeleteInterrupted(t *testing.T) {
 	}
 }
 
-// TestForgetInterrupted: wherever forgetting ends, doing it again completes it.
+// TestForgetInterrupted: If the erasure is interrupted at any point, repeating it completes it.
 func TestForgetInterrupted(t *testing.T) {
 	db := dbtest.Open(t, sqlite.Options{Dir: t.TempDir()})
 	s := sqlstore.NewSessions(db, sqlstore.NewQueue(db))
@@ -159,8 +160,8 @@ func TestForgetInterrupted(t *testing.T) {
 	}
 }
 
-// TestForgetWhileAppending: whatever a bot appends meanwhile, nothing of the user is left behind that forgetting again does not
-// find, and the session is as usable as before.
+// TestForgetWhileAppending: Messages appended during the erasure leave nothing of the user that a second erasure does not find, and the
+// session remains usable.
 func TestForgetWhileAppending(t *testing.T) {
 	db := dbtest.Open(t, sqlite.Options{Dir: t.TempDir()})
 	meddling := &between{Access: db}
@@ -188,7 +189,7 @@ func TestForgetWhileAppending(t *testing.T) {
 	}
 }
 
-// between does something after each write.
+// between calls a function after each write.
 type between struct {
 	sqldb.Access
 	then func()
@@ -197,14 +198,14 @@ type between struct {
 func (b *between) Write(ctx context.Context, fn func(sqldb.Tx) error) error {
 	err := b.Access.Write(ctx, fn)
 	if then := b.then; then != nil {
-		b.then = nil // it writes as well
+		b.then = nil // the function writes, too
 		then()
 		b.then = then
 	}
 	return err
 }
 
-// TestDeletedSessionsLeaveNoBytes: what was said is gone from the files.
+// TestDeletedSessionsLeaveNoBytes: No file contains text of a deleted session.
 func TestDeletedSessionsLeaveNoBytes(t *testing.T) {
 	dir := t.TempDir()
 	db := dbtest.Open(t, sqlite.Options{Dir: dir})
@@ -250,7 +251,7 @@ func older(t *testing.T, s *sqlstore.Sessions, id string) session.Older {
 	return o
 }
 
-// TestManyTakePart: a session names so many, and still knows everybody.
+// TestManyTakePart: A session lists a limited number of participants, but still knows all of them.
 func TestManyTakePart(t *testing.T) {
 	db := dbtest.Open(t, sqlite.Options{Dir: t.TempDir()})
 	s := sqlstore.NewSessions(db, sqlstore.NewQueue(db))
@@ -285,7 +286,7 @@ func TestManyTakePart(t *testing.T) {
 	}
 }
 
-// TestSessionsLast: sessions, counters and what is due are there after a restart.
+// TestSessionsLast: Sessions, counters and due times survive a restart.
 func TestSessionsLast(t *testing.T) {
 	dir := t.TempDir()
 	db, err := sqlite.Open(t.Context(), sqlite.Options{Dir: dir, Log: discard})
@@ -312,7 +313,7 @@ func TestSessionsLast(t *testing.T) {
 	}
 }
 
-// TestTalkToNobody: what a bot says while nobody answers does not pile up as waiting.
+// TestTalkToNobody: Messages of a bot that no user answers do not accumulate as pending.
 func TestTalkToNobody(t *testing.T) {
 	db := dbtest.Open(t, sqlite.Options{Dir: t.TempDir()})
 	s := sqlstore.NewSessions(db, sqlstore.NewQueue(db))

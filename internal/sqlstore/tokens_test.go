@@ -17,7 +17,7 @@ func TestTokens(t *testing.T) {
 	})
 }
 
-// TestTokensOfEarlierDays: they do not pile up.
+// TestTokensOfEarlierDays: Counts of earlier days do not accumulate.
 func TestTokensOfEarlierDays(t *testing.T) {
 	db := dbtest.Open(t, sqlite.Options{Dir: t.TempDir()})
 	s := sqlstore.NewTokens(db)

@@ -117,7 +117,7 @@ func TestDecodeNamesAllWrongFieldsUpToALimit(t *testing.T) {
 	}
 }
 
-// TestFormerNamesAreNamesOfToday: what a former name stands for exists, and no name of today is taken for a former one.
+// TestFormerNamesAreNamesOfToday: The replacement of a former name exists, and no current name is mistaken for a former one.
 func TestFormerNamesAreNamesOfToday(t *testing.T) {
 	for former, now := range jsonapi.FormerCalls {
 		if methodAt(t, now) == nil {

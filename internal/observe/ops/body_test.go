@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// TestBodyThatDoesNotCome: nobody keeps a connection by announcing a body and not sending it, whether it is read or not.
+// TestBodyThatDoesNotCome: A client cannot hold a connection by announcing a body and not sending it, whether the handler reads it or
+// not.
 func TestBodyThatDoesNotCome(t *testing.T) {
 	for name, handler := range map[string]http.HandlerFunc{
 		"refused": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) },
@@ -28,7 +29,7 @@ func TestBodyThatDoesNotCome(t *testing.T) {
 			t.Fatal(err)
 		}
 		server := newServer(handler, time.Millisecond, slog.New(slog.DiscardHandler))
-		server.http.ReadHeaderTimeout = 0 // what is tested is the body's
+		server.http.ReadHeaderTimeout = 0 // the body's timeout is tested
 		go func() { _ = server.Serve(listener) }()
 		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", listener.Addr().String())
 		if err != nil {
@@ -54,7 +55,7 @@ func TestBodyThatDoesNotCome(t *testing.T) {
 	}
 }
 
-// noting notes the deadlines that are set.
+// noting records the deadlines that are set.
 type noting struct {
 	http.ResponseWriter
 	deadlines []time.Time
@@ -65,7 +66,7 @@ func (n *noting) SetReadDeadline(t time.Time) error {
 	return nil
 }
 
-// TestBodyThatCame: the call then takes as long as it takes. A request without a body has no deadline.
+// TestBodyThatCame: After the body, the call may take any time. A request without a body has no deadline.
 func TestBodyThatCame(t *testing.T) {
 	for text, want := range map[string]int{"": 0, "some": 2} {
 		w := &noting{ResponseWriter: httptest.NewRecorder()}

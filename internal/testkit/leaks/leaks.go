@@ -1,4 +1,4 @@
-// Package leaks is for tests: it finds goroutines that outlive their owner.
+// Package leaks finds goroutines that outlive their owner, for tests.
 package leaks
 
 import (
@@ -10,10 +10,10 @@ import (
 	"go.uber.org/goleak"
 )
 
-// patience is how long a goroutine that is about to end may take on a loaded machine. goleak itself waits for less than half a second.
+// patience is how long an ending goroutine may take on a loaded machine. goleak itself waits for less than half a second.
 const patience = time.Minute
 
-// Main is what TestMain does: it runs the tests, finds what they left running, and exits.
+// Main is the body of TestMain: it runs the tests, finds leaked goroutines, and exits.
 func Main(m *testing.M) {
 	code := m.Run()
 	if code == 0 {

@@ -34,7 +34,7 @@ func (r *Sidecar) Scrape(t *testing.T) (kinds, values map[string]string) {
 	Eventually(t, "the scrape is answered", func() bool {
 		var status int
 		if status, text = r.Look(t, "/metrics"); status != http.StatusOK {
-			r.Late++ // it has seconds, and the machine may have taken longer
+			r.Late++ // the collection has seconds, and the machine may have taken longer
 		}
 		return status == http.StatusOK
 	})
@@ -47,7 +47,7 @@ func (r *Sidecar) Scrape(t *testing.T) (kinds, values map[string]string) {
 		values[strings.TrimPrefix(m[0][:strings.LastIndexByte(m[0], ' ')], "memsidecar_")] = m[4]
 		name := m[1]
 		if kinds[name] == "" {
-			name += m[2] // a counter that ends like a part of a histogram
+			name += m[2] // a counter with a suffix that histograms use
 		}
 		labels[name] = nil
 		for _, l := range regexp.MustCompile(`(\w+)="`).FindAllStringSubmatch(m[3], -1) {

@@ -21,13 +21,13 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// parallel is how many parallel tests run at a time. They wait for the disk more than for the processor.
+// parallel is how many parallel tests run at a time. They are limited by the disk more than by the processor.
 const parallel = 8
 
-// Main is what TestMain calls: it runs the tests and returns the exit code. With -parallel on the command line that number counts.
+// Main is the body of TestMain: it runs the tests and returns the exit code. A -parallel flag on the command line takes precedence.
 func Main(m *testing.M) (code int) {
 	if err := flag.Set("test.parallel", strconv.Itoa(parallel)); err != nil {
-		panic(err) // it is the testing package's flag
+		panic(err) // the testing package defines the flag
 	}
 	return m.Run()
 }
@@ -57,7 +57,7 @@ type Sidecar struct {
 	API  string // address of JSON over HTTP, if the settings have one
 	Dir  string
 	Log  *Log
-	Late int // how many scrapes were not answered in time
+	Late int // number of scrapes without an answer in time
 	// Cancel does what SIGTERM does. Stop closes the connection, cancels and waits for the end.
 	Cancel, Stop func()
 	ended        chan error
@@ -75,8 +75,8 @@ func ServeIn(t testing.TB, dir string, settings ...string) *Sidecar {
 	return ServeWith(t, dir, nil, settings...)
 }
 
-// Unhurried returns settings by which answers do not depend on how busy the machine is. Settings of a test override them, and
-// benchmarks measure the defaults.
+// Unhurried returns settings that make answers independent of the machine's load. A test's settings override them. Benchmarks use the
+// defaults.
 func Unhurried(t testing.TB) []string {
 	if _, measured := t.(*testing.B); measured {
 		return nil
@@ -94,7 +94,7 @@ func ServeWith(t testing.TB, dir string, environ []string, settings ...string) *
 	r.Conn = Dial(t, r.Addr)
 	r.Stubs = NewStubs(r.Conn)
 	r.Stop = sync.OnceFunc(func() {
-		_ = r.Conn.Close() // so that stopping need not wait for it
+		_ = r.Conn.Close() // so that Stop does not wait for it
 		r.Cancel()
 		if err := <-r.ended; err != nil {
 			t.Errorf("serving ended with %v:\n%s", err, r.Log)
@@ -174,7 +174,7 @@ func Answered(text string) *memsidecarv1.Message {
 	return &memsidecarv1.Message{Role: memsidecarv1.Role_ROLE_ASSISTANT, Content: text}
 }
 
-// Patiently returns a time to wait that is long enough on every machine.
+// Patiently returns a wait that is long enough on every machine.
 func Patiently() *durationpb.Duration { return durationpb.New(Patience) }
 
 // Consider calls ConsiderMemorizing and waits for the outcome.

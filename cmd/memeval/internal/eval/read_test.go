@@ -41,7 +41,7 @@ func TestTimesOfSessions(t *testing.T) {
 	}
 }
 
-// A translation spells names differently: who speaks is still one of the two.
+// A translation spells names differently, but there are still two speakers.
 func TestNamesSpelledDifferently(t *testing.T) {
 	two := [2]string{"安娜", "博里斯"}
 	for _, test := range []struct {
@@ -128,7 +128,7 @@ func TestMalformedGateFiles(t *testing.T) {
 	}
 }
 
-// Of two files of one name each is a user of its own.
+// Two files with the same name have separate users.
 func TestFilesAreUsers(t *testing.T) {
 	const session = `{"session_id": 1, "date": "2024-03-03", "conversation": [{"turn": 1, "speaker": "user_agent", "message": "Hi"}]}`
 	files, err := readGate([]string{write(t, "nora.jsonl", session), write(t, "nora.jsonl", session)})

@@ -20,7 +20,7 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// answering is a sidecar that answers every call of GetMemory with an error.
+// answering is a sidecar that answers every GetMemory with an error.
 type answering struct {
 	memsidecarv1.UnimplementedMemoryServiceServer
 	err error

@@ -21,7 +21,7 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// halting is a sidecar that calls halt in the middle of an import and of an export.
+// halting is a sidecar that calls halt in the middle of an import or export.
 type halting struct {
 	memsidecarv1.UnimplementedSessionServiceServer
 	halt func()
@@ -77,7 +77,7 @@ func (h halting) serve(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// long is a file that does not fit into what a connection holds, so that sending it takes until the other end reads.
+// long writes a file that exceeds the connection's buffers, so that sending blocks until the server reads.
 func long(t *testing.T) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "long.jsonl")
@@ -97,7 +97,7 @@ func TestImportInterrupted(t *testing.T) {
 	if ExitCode(err) != ExitInterrupted || !strings.Contains(err.Error(), "run it again to complete it, nothing is stored twice") {
 		t.Errorf("%d, %v", ExitCode(err), err)
 	}
-	// The sidecar's count is shown: more than what it had when it was interrupted, and not everything.
+	// The sidecar's count is shown: more than at the interruption, but not everything.
 	if !strings.Contains(out.String(), "added") || strings.Contains(out.String(), " 2000") {
 		t.Errorf("%s", &out)
 	}
@@ -127,7 +127,7 @@ func TestImportRefused(t *testing.T) {
 	}
 }
 
-// TestExportInterrupted: the file is as it was before, and nothing is left beside it.
+// TestExportInterrupted: The file is unchanged, and no temporary file is left.
 func TestExportInterrupted(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "s.json")
@@ -157,7 +157,7 @@ func TestFileName(t *testing.T) {
 	}
 }
 
-// TestTraceOnAScreen has what a sidecar without models does not: their calls, tools, an error, something degraded.
+// TestTraceOnAScreen has data that a sidecar without models does not produce: model calls, tools, an error, a degradation.
 func TestTraceOnAScreen(t *testing.T) {
 	began := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 	var out bytes.Buffer

@@ -37,7 +37,7 @@ func TestRunCountsWhatCallersSaw(t *testing.T) {
 	}
 }
 
-// TestRunEnds: a caller has at most one call at a time, and none is begun after the end.
+// TestRunEnds: A caller makes one call at a time, and starts none after the end.
 func TestRunEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -65,7 +65,7 @@ func TestRunEnds(t *testing.T) {
 	}
 }
 
-// TestRunOfNoTime: something is measured, however late the callers come.
+// TestRunOfNoTime: One call is measured even if the time is over before the callers start.
 func TestRunOfNoTime(t *testing.T) {
 	stats := load.Run(t.Context(), load.Limits{Callers: 3, Duration: 1}, func(context.Context, int64) (load.Answer, error) { return load.Answer{}, nil })
 	if stats.Calls != 1 {
@@ -86,7 +86,7 @@ func TestPercentiles(t *testing.T) {
 
 func TestTexts(t *testing.T) {
 	seen := map[string]int{}
-	for n := range 10_000 { // the most that bench allows
+	for n := range 10_000 { // bench's maximum
 		text := load.Statement(n)
 		if before, ok := seen[text]; ok {
 			t.Fatalf("%q is both number %d and %d", text, before, n)

@@ -16,7 +16,7 @@ import (
 
 var options = migrate.Options{Zone: time.FixedZone("Shanghai", 8*3600), Now: time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)}
 
-// reading collects what was read, a line each.
+// reading collects the results of a reader, one per line.
 type reading struct {
 	items []migrate.Item
 	left  []migrate.Left
@@ -148,7 +148,7 @@ func TestDoubtfulFiles(t *testing.T) {
 	}
 }
 
-// TestReadingGoesOnWhereItFails: a disk's mistake is not the file's.
+// TestReadingGoesOnWhereItFails: A read error of the disk is not blamed on the file's content.
 func TestReadingGoesOnWhereItFails(t *testing.T) {
 	broken := errors.New("the disk is broken")
 	for _, begun := range []string{"", `{"text": "a"}` + "\n", "[\n"} {
@@ -239,7 +239,7 @@ on here.
 	}
 }
 
-// TestNotesLoseNothing: what is not taken of notes is reported.
+// TestNotesLoseNothing: Every part of the notes that is not imported is reported.
 func TestNotesLoseNothing(t *testing.T) {
 	for text, want := range map[string]string{
 		"---\n- likes tea\n- has a cat\n": "1 left: a header begins here, with three dashes, and does not end: take them out, or end it " +
@@ -259,7 +259,7 @@ func TestNotesLoseNothing(t *testing.T) {
 	}
 }
 
-// FuzzReaders: whatever a file holds, it is read to its end or refused, and what is read can be stored.
+// FuzzReaders checks that any file is read to its end or refused, and that everything read can be stored.
 func FuzzReaders(f *testing.F) {
 	for _, seed := range []string{
 		`{"results": [{"id": "a", "memory": "x", "created_at": "2025-01-01"}], "next": null}`, "[1, {}]", "{\"text\": \"x\"}\n{",
