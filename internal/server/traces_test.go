@@ -31,7 +31,7 @@ import (
 type traced struct {
 	memsidecarv1.TraceServiceClient
 	recorder *trace.Recorder
-	// session returns the viewer of a request for a session's traces.
+	// session answers requests for the session of a trace.
 	session func(viewer session.Viewer, id string) (*memsidecarv1.GetSessionResponse, error)
 }
 
