@@ -24,8 +24,8 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// troubled is a server that fails as the test wants, and records its calls.
-type troubled struct {
+// faultyServer is a server that fails as the test wants, and records its calls.
+type faultyServer struct {
 	memsidecarv1.UnimplementedMemoryServiceServer
 	mu        sync.Mutex
 	failures  map[string]int // how often each call is UNAVAILABLE before it succeeds; -1: always
@@ -35,7 +35,7 @@ type troubled struct {
 	hang      bool          // until the deadline
 }
 
-func (s *troubled) ask(ctx context.Context, call string) error {
+func (s *faultyServer) ask(ctx context.Context, call string) error {
 	s.mu.Lock()
 	s.asked[call]++
 	if deadline, ok := ctx.Deadline(); ok {
@@ -53,19 +53,19 @@ func (s *troubled) ask(ctx context.Context, call string) error {
 	return nil
 }
 
-func (s *troubled) count(call string) int {
+func (s *faultyServer) count(call string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.asked[call]
 }
 
-func (s *troubled) Retrieve(ctx context.Context, _ *memsidecarv1.RetrieveRequest) (*memsidecarv1.RetrieveResponse, error) {
+func (s *faultyServer) Retrieve(ctx context.Context, _ *memsidecarv1.RetrieveRequest) (*memsidecarv1.RetrieveResponse, error) {
 	return &memsidecarv1.RetrieveResponse{
 		PromptContext: "likes tea", Degraded: []*memsidecarv1.Degradation{{Reason: "the model is unavailable"}},
 	}, s.ask(ctx, "Retrieve")
 }
 
-func (s *troubled) ConsiderMemorizing(
+func (s *faultyServer) ConsiderMemorizing(
 	ctx context.Context,
 	r *memsidecarv1.ConsiderMemorizingRequest,
 ) (*memsidecarv1.ConsiderMemorizingResponse, error) {
@@ -76,25 +76,25 @@ func (s *troubled) ConsiderMemorizing(
 	return &memsidecarv1.ConsiderMemorizingResponse{Consideration: &memsidecarv1.Consideration{Id: "con_1"}}, err
 }
 
-func (s *troubled) CreateMemory(ctx context.Context, r *memsidecarv1.CreateMemoryRequest) (*memsidecarv1.CreateMemoryResponse, error) {
+func (s *faultyServer) CreateMemory(ctx context.Context, r *memsidecarv1.CreateMemoryRequest) (*memsidecarv1.CreateMemoryResponse, error) {
 	s.mu.Lock()
 	s.requestID = append(s.requestID, r.GetRequestId())
 	s.mu.Unlock()
 	return &memsidecarv1.CreateMemoryResponse{}, s.ask(ctx, "CreateMemory")
 }
 
-func (s *troubled) ListMemories(ctx context.Context, _ *memsidecarv1.ListMemoriesRequest) (*memsidecarv1.ListMemoriesResponse, error) {
+func (s *faultyServer) ListMemories(ctx context.Context, _ *memsidecarv1.ListMemoriesRequest) (*memsidecarv1.ListMemoriesResponse, error) {
 	return &memsidecarv1.ListMemoriesResponse{}, s.ask(ctx, "ListMemories")
 }
 
-func (s *troubled) UpdateMemory(ctx context.Context, _ *memsidecarv1.UpdateMemoryRequest) (*memsidecarv1.UpdateMemoryResponse, error) {
+func (s *faultyServer) UpdateMemory(ctx context.Context, _ *memsidecarv1.UpdateMemoryRequest) (*memsidecarv1.UpdateMemoryResponse, error) {
 	return &memsidecarv1.UpdateMemoryResponse{}, s.ask(ctx, "UpdateMemory")
 }
 
-// trouble starts the server and connects to it.
-func trouble(t *testing.T, failures map[string]int, options ...client.Option) (*troubled, *client.Client) {
+// startFaulty starts the server and connects to it.
+func startFaulty(t *testing.T, failures map[string]int, options ...client.Option) (*faultyServer, *client.Client) {
 	t.Helper()
-	s := &troubled{failures: failures, asked: map[string]int{}}
+	s := &faultyServer{failures: failures, asked: map[string]int{}}
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -111,8 +111,8 @@ func dial(t *testing.T, target string, options ...client.Option) *client.Client 
 	t.Helper()
 	c, err := client.Dial(target, append([]client.Option{
 		client.WithTimeout(
-			sidecartest.Patience,
-		), client.WithRecallTimeout(sidecartest.Patience), client.WithRememberTimeout(sidecartest.Patience),
+			sidecartest.Timeout,
+		), client.WithRecallTimeout(sidecartest.Timeout), client.WithRememberTimeout(sidecartest.Timeout),
 		client.WithOnError(func(context.Context, string, error) {}),
 	}, options...)...)
 	if err != nil {
@@ -125,7 +125,7 @@ func dial(t *testing.T, target string, options ...client.Option) *client.Client 
 // TestRepeated: When the sidecar is unavailable, the client repeats calls that are safe to repeat, with the same request id, and no
 // others.
 func TestRepeated(t *testing.T) {
-	s, c := trouble(t, map[string]int{"Retrieve": 2, "ListMemories": 4, "ConsiderMemorizing": 3, "CreateMemory": 1, "UpdateMemory": 1})
+	s, c := startFaulty(t, map[string]int{"Retrieve": 2, "ListMemories": 4, "ConsiderMemorizing": 3, "CreateMemory": 1, "UpdateMemory": 1})
 	ctx, scope := t.Context(), client.Direct("anna")
 
 	if r := c.Recall(ctx, scope, "tea"); r.PromptContext != "likes tea" || r.Reason != "the model is unavailable" {
@@ -163,7 +163,7 @@ func TestRepeated(t *testing.T) {
 
 // TestNobodyTold: Without an error hook the bot still continues.
 func TestNobodyTold(t *testing.T) {
-	_, c := trouble(t, map[string]int{"Retrieve": -1, "ConsiderMemorizing": -1}, client.WithOnError(nil))
+	_, c := startFaulty(t, map[string]int{"Retrieve": -1, "ConsiderMemorizing": -1}, client.WithOnError(nil))
 	if r := c.Recall(t.Context(), client.Direct("anna"), "tea"); r.Reason == "" {
 		t.Errorf("recalled %+v", r)
 	}
@@ -176,7 +176,7 @@ func TestNobodyTold(t *testing.T) {
 
 // TestGivesUp: When the sidecar remains unavailable, a call that waits for it makes three attempts.
 func TestGivesUp(t *testing.T) {
-	s, c := trouble(t, map[string]int{"Retrieve": -1})
+	s, c := startFaulty(t, map[string]int{"Retrieve": -1})
 	if r := c.Recall(t.Context(), client.Direct("anna"), "tea"); r.PromptContext != "" || !strings.Contains(r.Reason, "not now") {
 		t.Errorf("recalled %+v", r)
 	}
@@ -188,7 +188,7 @@ func TestGivesUp(t *testing.T) {
 // TestDeadlines: Every call has a deadline: the caller's, or the default.
 func TestDeadlines(t *testing.T) {
 	const most, wait = time.Hour, 10 * time.Hour
-	s, c := trouble(t, nil, client.WithTimeout(most), client.WithRecallTimeout(2*most), client.WithRememberTimeout(3*most))
+	s, c := startFaulty(t, nil, client.WithTimeout(most), client.WithRecallTimeout(2*most), client.WithRememberTimeout(3*most))
 	own, cancel := context.WithTimeout(t.Context(), 5*most)
 	defer cancel()
 	scope := client.Direct("anna")
@@ -223,7 +223,7 @@ func TestDeadlines(t *testing.T) {
 // TestSlowSidecar: When the timeout for recall passes, the bot continues and the hook gets the error.
 func TestSlowSidecar(t *testing.T) {
 	var told []string
-	s, c := trouble(t, nil, client.WithRecallTimeout(time.Millisecond), client.WithRememberTimeout(time.Millisecond),
+	s, c := startFaulty(t, nil, client.WithRecallTimeout(time.Millisecond), client.WithRememberTimeout(time.Millisecond),
 		client.WithOnError(func(_ context.Context, call string, err error) {
 			told = append(told, call+" "+status.Code(err).String())
 		}))
@@ -264,7 +264,7 @@ func TestRestart(t *testing.T) {
 		if (<-remembered) == nil {
 			t.Fatal("what was said while there was no sidecar is not remembered")
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), sidecartest.Patience)
+		ctx, cancel := context.WithTimeout(t.Context(), sidecartest.Timeout)
 		for r := c.Recall(ctx, scope, "tea"); r.Reason != ""; r = c.Recall(ctx, scope, "tea") {
 			if ctx.Err() != nil {
 				t.Fatalf("it is not found again: %s", r.Reason)
@@ -305,7 +305,7 @@ func TestTokenAndTLS(t *testing.T) {
 			"server.pem",
 		), "tls.key_file=" + filepath.Join(dir, "server.key"), "auth.tokens_file=" + tokens,
 	}})
-	encrypted := client.WithTLS(trusting(t, filepath.Join(dir, "ca.pem")))
+	encrypted := client.WithTLS(trustingConfig(t, filepath.Join(dir, "ca.pem")))
 	scope := client.Direct("alice")
 
 	given := ""
@@ -343,7 +343,7 @@ func TestTokenAndTLS(t *testing.T) {
 func TestGroup(t *testing.T) {
 	s := sidecartest.StartProcess(t, sidecartest.ProcessOptions{})
 	var called []string
-	c, err := client.Dial(s.Addr, client.WithRecallTimeout(sidecartest.Patience), client.WithDialOptions(grpc.WithChainUnaryInterceptor(
+	c, err := client.Dial(s.Addr, client.WithRecallTimeout(sidecartest.Timeout), client.WithDialOptions(grpc.WithChainUnaryInterceptor(
 		func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 			called = append(called, method[strings.LastIndexByte(method, '/')+1:])
 			return invoke(ctx, method, req, reply, cc, opts...)
@@ -359,7 +359,7 @@ func TestGroup(t *testing.T) {
 		"I am allergic to peanuts.": client.Direct("alice"), "I am allergic to celery.": tavern,
 	} {
 		if _, err := c.Memory.ConsiderMemorizing(t.Context(), &memsidecarv1.ConsiderMemorizingRequest{
-			Scope: where, Messages: []*memsidecarv1.Message{client.Said(said)}, Wait: durationpb.New(sidecartest.Patience),
+			Scope: where, Messages: []*memsidecarv1.Message{client.Said(said)}, Wait: durationpb.New(sidecartest.Timeout),
 		}); err != nil {
 			t.Fatal(err)
 		}

@@ -58,7 +58,7 @@ func answerOf(prompt, _ string) string {
 
 // settle returns when all dialogues have been considered.
 func settle(ctx context.Context, memory *client.Client, scope *memsidecarv1.Scope) {
-	ctx, cancel := context.WithTimeout(ctx, sidecartest.Patience)
+	ctx, cancel := context.WithTimeout(ctx, sidecartest.Timeout)
 	defer cancel()
 	for pending := true; pending; {
 		list, err := memory.Memory.ListConsiderations(ctx, &memsidecarv1.ListConsiderationsRequest{

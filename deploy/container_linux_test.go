@@ -191,11 +191,11 @@ func talk(t *testing.T, addr string) {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close() }()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	memories, scope := memsidecarv1.NewMemoryServiceClient(conn), &memsidecarv1.Scope{UserId: "anna"}
 	_, err = memories.ConsiderMemorizing(ctx, &memsidecarv1.ConsiderMemorizingRequest{
-		Scope: scope, Wait: durationpb.New(patience),
+		Scope: scope, Wait: durationpb.New(timeout),
 		Messages: []*memsidecarv1.Message{{Role: memsidecarv1.Role_ROLE_USER, Content: "I am allergic to peanuts."}},
 	})
 	if err != nil {

@@ -27,8 +27,8 @@ import (
 // The folder with the programs prometheus and promtool. Without it the tests that need them are skipped. .ci/run sets it.
 const prometheusVariable = "PROMETHEUS_DIR"
 
-// patience is the longest time that any step may take on a loaded machine.
-const patience = 5 * time.Minute
+// timeout is the longest time that any step may take on a loaded machine.
+const timeout = 5 * time.Minute
 
 func program(t *testing.T, name string) string {
 	t.Helper()
@@ -70,7 +70,7 @@ func TestAlertsAreExplained(t *testing.T) {
 func TestDashboard(t *testing.T) {
 	prometheus := program(t, "prometheus")
 	grpcAddr, httpAddr := startSidecar(t)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	server := startPrometheus(t, prometheus, httpAddr)
 	// Retry: a rate needs two scrapes with an event between them, and a scrape may time out.

@@ -18,7 +18,7 @@ import (
 
 // TestPython runs examples/python with stubs that are generated as its README says for Debian.
 func TestPython(t *testing.T) {
-	sidecartest.Demanded(t, "python")
+	sidecartest.RequireTool(t, "python")
 	python := pythonWithGRPC(t)
 	stubs := t.TempDir()
 	plugin, err := exec.LookPath("grpc_python_plugin")
@@ -63,7 +63,7 @@ func pythonWithGRPC(t *testing.T) string {
 
 // TestNode runs examples/node with the packages that its lock file names.
 func TestNode(t *testing.T) {
-	sidecartest.Demanded(t, "node")
+	sidecartest.RequireTool(t, "node")
 	if regexp.MustCompile(`"resolved"|://registry`).MatchString(read(t, "node/package-lock.json")) {
 		t.Error("the lock file names hosts: make it with --omit-lockfile-registry-resolved")
 	}
@@ -90,7 +90,7 @@ func talk(t *testing.T, bot func(ctx context.Context, args ...string) *exec.Cmd)
 	t.Helper()
 	s := sidecartest.StartProcess(t, sidecartest.ProcessOptions{})
 	say := func(user, text string) (answer, complaint string) {
-		ctx, cancel := context.WithTimeout(t.Context(), sidecartest.Patience)
+		ctx, cancel := context.WithTimeout(t.Context(), sidecartest.Timeout)
 		defer cancel()
 		command := bot(ctx, user, text)
 		command.Env = append(command.Env, "MEMSIDECAR_ADDR="+s.Addr, "MEMSIDECAR_TIMEOUT=60")
@@ -122,7 +122,7 @@ func talk(t *testing.T, bot func(ctx context.Context, args ...string) *exec.Cmd)
 // TestDocumentedTurns: The messages that the documents suggest to newcomers are remembered, and found by their next messages.
 func TestDocumentedTurns(t *testing.T) {
 	s := sidecartest.StartProcess(t, sidecartest.ProcessOptions{Settings: []string{"retrieval.budget=1m"}})
-	memory, err := client.Dial(s.Addr, client.WithRecallTimeout(sidecartest.Patience), client.WithRememberTimeout(sidecartest.Patience))
+	memory, err := client.Dial(s.Addr, client.WithRecallTimeout(sidecartest.Timeout), client.WithRememberTimeout(sidecartest.Timeout))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func settle(t *testing.T, addr, user string) {
 		t.Fatal(err)
 	}
 	defer func() { _ = c.Close() }()
-	ctx, cancel := context.WithTimeout(t.Context(), sidecartest.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), sidecartest.Timeout)
 	defer cancel()
 	for pending := true; pending; {
 		list, err := c.Memory.ListConsiderations(ctx, &memsidecarv1.ListConsiderationsRequest{

@@ -33,7 +33,7 @@ func TestReadme(t *testing.T) {
 // perform runs the commands of a file's code blocks that begin in one of these ways.
 func perform(t *testing.T, path string, begins ...string) {
 	t.Helper()
-	sidecartest.Demanded(t, "grpcurl")
+	sidecartest.RequireTool(t, "grpcurl")
 	s := newStage(t)
 	doc := parse(only(read(t, path), begins))
 	changed := map[*command][]string{}
@@ -171,10 +171,10 @@ func (s *stage) run(text string) (printed []string, failed error) {
 		s.serve(address, settings)
 		return nil, nil
 	}
-	ctx, cancel := context.WithTimeout(s.t.Context(), sidecartest.Patience)
+	ctx, cancel := context.WithTimeout(s.t.Context(), sidecartest.Timeout)
 	defer cancel()
 	// A dialogue may take longer on a busy machine than a person would wait.
-	script := strings.Replace(s.names.translate(text), " --consider ", " --consider --wait "+sidecartest.Patience.String()+" ", 1)
+	script := strings.Replace(s.names.translate(text), " --consider ", " --consider --wait "+sidecartest.Timeout.String()+" ", 1)
 	shell := exec.CommandContext(ctx, "sh", "-c", strings.NewReplacer(s.places...).Replace(script))
 	shell.Dir, shell.Env = s.dir, s.environ
 	out, failed := shell.CombinedOutput()

@@ -13,14 +13,14 @@ import (
 
 // TestCurl runs the commands of docs/http.md, as TestGRPCurl does.
 func TestCurl(t *testing.T) {
-	sidecartest.Demanded(t, "curl")
+	sidecartest.RequireTool(t, "curl")
 	perform(t, "../docs/http.md", "$ curl", "$ memsidecar")
 }
 
 // nodeFolder returns a folder with the files of examples/mcp and the packages of its lock file.
 func nodeFolder(t *testing.T) string {
 	t.Helper()
-	sidecartest.Demanded(t, "node")
+	sidecartest.RequireTool(t, "node")
 	if regexp.MustCompile(`"resolved"|://registry`).MatchString(read(t, "mcp/package-lock.json")) {
 		t.Error("the lock file names hosts: make it with --omit-lockfile-registry-resolved")
 	}

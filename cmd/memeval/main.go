@@ -342,7 +342,7 @@ func withFreshSidecar(ctx context.Context, c *commands, s *streams, do func(*eva
 	defer func() { err = errors.Join(err, conn.Close()) }()
 	return do(&eval.Sidecar{
 		Memories: memsidecarv1.NewMemoryServiceClient(conn), Sessions: memsidecarv1.NewSessionServiceClient(conn),
-		Settled: func(ctx context.Context) error {
+		WaitIdle: func(ctx context.Context) error {
 			fresh.CatchUp()
 			return ctx.Err()
 		},

@@ -25,8 +25,8 @@ func bench(t *testing.T, r *sidecartest.Sidecar, args ...string) (code int, stdo
 
 var createdUsers = regexp.MustCompile(`creating users (bench-\w+)-0 to bench-\w+-2 in namespace (\S+?)[,;]`)
 
-// madeUp returns the scopes of the users that a run of bench reports as created.
-func madeUp(t *testing.T, stderr string) (scopes []*memsidecarv1.Scope) {
+// createdScopes returns the scopes of the users that a run of bench reports as created.
+func createdScopes(t *testing.T, stderr string) (scopes []*memsidecarv1.Scope) {
 	t.Helper()
 	found := createdUsers.FindStringSubmatch(stderr)
 	if found == nil {
@@ -54,7 +54,7 @@ func TestBenchRemovesWhatItCreated(t *testing.T) {
 	if !strings.Contains(errs, "removed users") {
 		t.Errorf("does not say that it removed the users:\n%s", errs)
 	}
-	for _, scope := range madeUp(t, errs) {
+	for _, scope := range createdScopes(t, errs) {
 		if left := r.Memories(t, scope); len(left) != 0 {
 			t.Errorf("%s has %d memories left", scope.GetUserId(), len(left))
 		}
@@ -89,7 +89,7 @@ func TestBenchKeepsOnRequest(t *testing.T) {
 			t.Errorf("%+v", m)
 		}
 	}
-	for _, scope := range madeUp(t, errs) {
+	for _, scope := range createdScopes(t, errs) {
 		if scope.GetNamespace() != "mine/load" || len(r.Memories(t, scope)) < 4 {
 			t.Errorf("%v has %d memories", scope, len(r.Memories(t, scope)))
 		}
@@ -132,7 +132,7 @@ func TestBenchWithARate(t *testing.T) {
 			t.Errorf("%s: %+v", when, v)
 		}
 	}
-	for _, scope := range madeUp(t, errs) {
+	for _, scope := range createdScopes(t, errs) {
 		if left := r.Memories(t, scope); len(left) != 0 {
 			t.Errorf("%s has %d memories left", scope.GetUserId(), len(left))
 		}
@@ -151,7 +151,7 @@ func TestInterruptedBenchCleansUp(t *testing.T) {
 	if code != cli.ExitInterrupted || !strings.Contains(errs.String(), "interrupted") {
 		t.Errorf("exit code %d:\n%s", code, errs.String())
 	}
-	for _, scope := range madeUp(t, errs.String()) {
+	for _, scope := range createdScopes(t, errs.String()) {
 		if left := r.Memories(t, scope); len(left) != 0 {
 			t.Errorf("%s has %d memories left", scope.GetUserId(), len(left))
 		}

@@ -45,11 +45,11 @@ func benchUser(n int) memory.User {
 // dir builds the fixture, once, and returns its folder.
 func (f fixture) dir(b *testing.B) string {
 	b.Helper()
-	return madeOnce(b, f.name(), func(dir string) error { return f.build(b.Context(), dir) })
+	return buildOnce(b, f.name(), func(dir string) error { return f.build(b.Context(), dir) })
 }
 
-// madeOnce builds a fixture unless it exists, and returns its folder.
-func madeOnce(b *testing.B, name string, build func(dir string) error) string {
+// buildOnce builds a fixture unless it exists, and returns its folder.
+func buildOnce(b *testing.B, name string, build func(dir string) error) string {
 	b.Helper()
 	root := os.Getenv(benchDirVar)
 	if root == "" {

@@ -55,7 +55,7 @@ func BenchmarkRetrieveBesideWriting(b *testing.B) {
 func (p *process) settle(b *testing.B, target *load.Target) {
 	b.Helper()
 	for deadline := time.Now().Add(5 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		waiting, err := target.Waiting(b.Context())
+		waiting, err := target.Pending(b.Context())
 		if err != nil {
 			b.Fatal(err)
 		}

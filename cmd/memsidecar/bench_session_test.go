@@ -48,17 +48,17 @@ func historyScope() memory.Scope {
 	}
 }
 
-// made is what was measured while a history was built.
-type made struct {
+// buildStats is what was measured while a history was built.
+type buildStats struct {
 	Indexing       time.Duration
 	Bytes, OfIndex int64
 }
 
 func (h history) dir(b *testing.B) string {
 	b.Helper()
-	dir := madeOnce(b, fmt.Sprintf("history-%d", h.messages), func(dir string) error { return h.build(b.Context(), dir) })
+	dir := buildOnce(b, fmt.Sprintf("history-%d", h.messages), func(dir string) error { return h.build(b.Context(), dir) })
 	data, err := os.ReadFile(filepath.Join(dir, "made.json"))
-	var m made
+	var m buildStats
 	if err := firstError(err, json.Unmarshal(data, &m)); err != nil {
 		b.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func (h history) build(ctx context.Context, dir string) (err error) {
 			return err
 		}
 	}
-	m := made{Indexing: time.Since(started)}
+	m := buildStats{Indexing: time.Since(started)}
 	if m.Bytes, err = sizeOnDisk(ctx, storage, dir); err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func (h history) converse(ctx context.Context, sessions *sqlstore.Sessions) erro
 		for n := from; n < from+historyBatch; n++ {
 			age := h.messages - 1 - n
 			a.At = last.Add(-time.Duration(age) * time.Minute)
-			m := memory.Message{Role: memory.RoleUser, Speaker: scope.UserID, Content: sayingOf(age).String(), Time: a.At}
+			m := memory.Message{Role: memory.RoleUser, Speaker: scope.UserID, Content: sentenceOf(age).String(), Time: a.At}
 			if n%2 == 1 {
 				m.Role, m.Speaker, m.AgentID = memory.RoleAssistant, "", scope.AgentID
 			}
@@ -145,7 +145,7 @@ func (h history) converse(ctx context.Context, sessions *sqlstore.Sessions) erro
 		return err
 	}
 	return sessions.SaveSummary(ctx, scope.Namespace, scope.SessionID, older.Revision, session.Summary{
-		Text: sayingOf(0).String(), Last: int64(h.messages - 10), Messages: int64(h.messages - 10), MadeBy: "extract", At: last,
+		Text: sentenceOf(0).String(), Last: int64(h.messages - 10), Messages: int64(h.messages - 10), MadeBy: "extract", At: last,
 	})
 }
 
@@ -190,16 +190,16 @@ func (h history) embed(ctx context.Context, storage *sqlite.Storage, index *sqls
 // frequent word occurs 1/n as often as the first.
 const vocabulary = 25_000
 
-// saying is a generated sentence: the frequency ranks of its words.
-type saying struct {
+// sentence is a generated sentence: the frequency ranks of its words.
+type sentence struct {
 	chinese bool
 	words   []int
 }
 
-// sayingOf returns the message that came this many messages before the newest. Every other pair of messages is Chinese.
-func sayingOf(age int) saying {
+// sentenceOf returns the message that came this many messages before the newest. Every other pair of messages is Chinese.
+func sentenceOf(age int) sentence {
 	random := rand.New(rand.NewPCG(uint64(age), 3))
-	s := saying{chinese: age/2%2 == 1}
+	s := sentence{chinese: age/2%2 == 1}
 	words := 5 + random.IntN(12)
 	if age%2 == 0 { // the bot's messages are longer
 		words *= 2
@@ -211,7 +211,7 @@ func sayingOf(age int) saying {
 }
 
 // word returns the word with a frequency rank: two characters in Chinese, syllables otherwise.
-func (s saying) word(rank int) string {
+func (s sentence) word(rank int) string {
 	if s.chinese {
 		return string([]rune{rune(0x4E00 + rank*7%3500), rune(0x4E00 + rank*13%3491)})
 	}
@@ -223,7 +223,7 @@ func (s saying) word(rank int) string {
 	return string(word)
 }
 
-func (s saying) String() string {
+func (s sentence) String() string {
 	space, comma, end := " ", ", ", "."
 	if s.chinese {
 		space, comma, end = "", "，", "。"
@@ -251,7 +251,7 @@ const (
 )
 
 func (q question) text(n int) string {
-	s := sayingOf(n * 7 % shortHistory.messages)
+	s := sentenceOf(n * 7 % shortHistory.messages)
 	slices.Sort(s.words)
 	last := len(s.words) - 1
 	switch q {
@@ -368,8 +368,8 @@ func BenchmarkAppendMessages(b *testing.B) {
 			now := time.Now()
 			appended, err := s.Sessions.Append(b.Context(), session.AppendRequest{
 				Scope: scope, Audience: memory.Everything(), Messages: []memory.Message{
-					{Role: memory.RoleUser, Speaker: scope.UserID, Content: sayingOf(longHistory.messages + 2*n).String(), Time: now},
-					{Role: memory.RoleAssistant, AgentID: scope.AgentID, Content: sayingOf(longHistory.messages + 2*n + 1).String(), Time: now},
+					{Role: memory.RoleUser, Speaker: scope.UserID, Content: sentenceOf(longHistory.messages + 2*n).String(), Time: now},
+					{Role: memory.RoleAssistant, AgentID: scope.AgentID, Content: sentenceOf(longHistory.messages + 2*n + 1).String(), Time: now},
 				},
 			})
 			if err != nil || appended.Added != 2 {

@@ -161,7 +161,7 @@ func TestReplay(t *testing.T) {
 		}
 		now := map[string][]string{}
 		for _, user := range []string{"anna", "小林", "otto"} {
-			e := r.Export(t, sidecartest.Anywhere(user))
+			e := r.Export(t, sidecartest.WithoutChannel(user))
 			for _, c := range e.Considerations {
 				now[user] = append(now[user], c.GetConsideration().GetId())
 			}
@@ -174,7 +174,7 @@ func TestReplay(t *testing.T) {
 		}
 		before = now
 	}
-	anna := r.Export(t, sidecartest.Anywhere("anna"))
+	anna := r.Export(t, sidecartest.WithoutChannel("anna"))
 	if len(anna.Considerations) != 4 || anna.Memories[0].GetObserveTime().AsTime() != time.Date(2026, 3, 20, 10, 0, 0, 0, time.UTC) ||
 		anna.Memories[0].GetProvenance().GetMessageIds()[0] != "m1" || anna.Memories[0].GetScope().GetSessionId() != "1" {
 		t.Errorf("stored of anna: %s", anna.Records)
@@ -222,7 +222,7 @@ func TestReplayMistakes(t *testing.T) {
 			t.Errorf("%s: %q does not say what is wrong", name, out)
 		}
 	}
-	if stored := r.Considerations(t, sidecartest.Anywhere("u")); len(stored) != 0 {
+	if stored := r.Considerations(t, sidecartest.WithoutChannel("u")); len(stored) != 0 {
 		t.Errorf("a file with mistakes is begun: %s", stored)
 	}
 	path := replayFile(t, map[string]string{"user": "u", "role": "user", "content": "hi"})
@@ -264,7 +264,7 @@ func TestStopWhileACallWaits(t *testing.T) {
 	}
 	started := time.Now()
 	r.Stop()
-	if took := time.Since(started); took > sidecartest.Patience {
+	if took := time.Since(started); took > sidecartest.Timeout {
 		t.Errorf("stopping takes %s:\n%s", took, r.Log)
 	}
 	again := sidecartest.ServeIn(t, dir)
@@ -285,7 +285,7 @@ func TestImportDoesNotChangeItsFile(t *testing.T) {
 	}
 	lists := memsidecarv1.NewNumberedListServiceClient(r.Conn)
 	got := sidecartest.Must(lists.SelectItems(t.Context(), &memsidecarv1.SelectItemsRequest{
-		Scope: sidecartest.Anywhere("u"), Selector: &memsidecarv1.SelectItemsRequest_Ordinal{Ordinal: 1},
+		Scope: sidecartest.WithoutChannel("u"), Selector: &memsidecarv1.SelectItemsRequest_Ordinal{Ordinal: 1},
 	}))(t).GetItem().GetKey()
 	if got != "/mv/823D" || string(sidecartest.Must(os.ReadFile(path))(t)) != text {
 		t.Errorf("selects %s", got)

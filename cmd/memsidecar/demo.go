@@ -56,9 +56,9 @@ func demoActs() []act {
 	}}
 }
 
-// demoPatience is how long the outcome of a dialogue, and what is recalled, is waited for, at most: what is shown does not depend on how
+// demoTimeout is how long the outcome of a dialogue, and what is recalled, is waited for, at most: what is shown does not depend on how
 // busy the machine is.
-const demoPatience = time.Minute
+const demoTimeout = time.Minute
 
 // Run plays the demo through real gRPC, on a folder that is gone afterwards.
 func (demoCommand) Run(ctx context.Context, m *Main) (err error) {
@@ -68,7 +68,7 @@ func (demoCommand) Run(ctx context.Context, m *Main) (err error) {
 	}
 	defer func() { err = firstError(err, os.RemoveAll(dir)) }()
 	loaded, err := config.Load(config.Sources{Flags: map[string]string{
-		"data_dir": dir, "listen": "127.0.0.1:0", "retrieval.budget": demoPatience.String(), "queue.max_wait": demoPatience.String(),
+		"data_dir": dir, "listen": "127.0.0.1:0", "retrieval.budget": demoTimeout.String(), "queue.max_wait": demoTimeout.String(),
 	}})
 	if err != nil {
 		return err
@@ -132,7 +132,7 @@ func (d demo) play(ctx context.Context, a act) error {
 			messages = append(messages, &memsidecarv1.Message{Role: role, Content: line, SendTime: timestamppb.New(now)})
 		}
 		resp, err := d.client.ConsiderMemorizing(ctx, &memsidecarv1.ConsiderMemorizingRequest{
-			Scope: scope, Messages: messages, Wait: durationpb.New(demoPatience),
+			Scope: scope, Messages: messages, Wait: durationpb.New(demoTimeout),
 		})
 		if err != nil {
 			return err

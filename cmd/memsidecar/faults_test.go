@@ -126,7 +126,7 @@ func try(t *testing.T, p *process, l *ledger, from, to int) {
 		if _, known := l.acked[id]; known {
 			continue
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), sidecartest.Patience)
+		ctx, cancel := context.WithTimeout(t.Context(), sidecartest.Timeout)
 		resp, err := p.ConsiderMemorizing(ctx, &memsidecarv1.ConsiderMemorizingRequest{
 			Scope: sidecartest.Direct("user"), RequestId: id, Messages: []*memsidecarv1.Message{sidecartest.Said("请记住：我的暗号是" + id + "号")},
 		})
@@ -145,7 +145,7 @@ func (l *ledger) check(t *testing.T, p *process) {
 	t.Helper()
 	for id, consideration := range l.acked {
 		resp := sidecartest.Must(p.ConsiderMemorizing(t.Context(), &memsidecarv1.ConsiderMemorizingRequest{
-			Scope: sidecartest.Direct("user"), RequestId: id, Messages: []*memsidecarv1.Message{sidecartest.Said("请记住：我的暗号是" + id + "号")}, Wait: sidecartest.Patiently(),
+			Scope: sidecartest.Direct("user"), RequestId: id, Messages: []*memsidecarv1.Message{sidecartest.Said("请记住：我的暗号是" + id + "号")}, Wait: sidecartest.LongWait(),
 		}))(t)
 		if c := resp.GetConsideration(); c.GetId() != consideration || c.GetState() != sidecartest.Remembered {
 			t.Errorf("%s was acknowledged as %s and is %s", id, consideration, c)
@@ -172,7 +172,7 @@ func (p *process) storage(t *testing.T) *memsidecarv1.ComponentStatus {
 // servesAgain waits until storage is serving again.
 func (p *process) servesAgain(t *testing.T) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), sidecartest.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), sidecartest.Timeout)
 	defer cancel()
 	watch := sidecartest.Must(healthpb.NewHealthClient(p.conn).Watch(ctx, &healthpb.HealthCheckRequest{Service: "storage"}))(t)
 	for {

@@ -154,7 +154,7 @@ func folderCases() map[string]goneCase {
 func TestDataFolderGone(t *testing.T) {
 	t.Parallel()
 	for name, c := range folderCases() {
-		if !c.short && !everyFault() {
+		if !c.short && !allFaults() {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
@@ -284,7 +284,7 @@ func (c goneCase) duringOutage(t *testing.T, p *process, paths gonePaths) {
 		t.Fatalf("no address in the log:\n%s", p.log)
 	}
 	r := &sidecartest.Sidecar{HTTP: address[1]}
-	if code, text := r.Look(t, "/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(text, "storage: ") {
+	if code, text := r.GetOps(t, "/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(text, "storage: ") {
 		t.Errorf("/readyz is answered %d: %q", code, text)
 	}
 }
@@ -316,7 +316,7 @@ func (l *goneLoad) request(id string) *memsidecarv1.ConsiderMemorizingRequest {
 func (l *goneLoad) send(t *testing.T, p *process, id string) {
 	t.Helper()
 	gone := l.gone.Load()
-	ctx, cancel := context.WithTimeout(t.Context(), sidecartest.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), sidecartest.Timeout)
 	defer cancel()
 	resp, err := p.ConsiderMemorizing(ctx, l.request(id))
 	if err != nil {
@@ -345,7 +345,7 @@ func (l *goneLoad) check(t *testing.T, p *process, kept map[string]string) {
 	for _, acked := range []map[string]string{kept, l.after} {
 		for id, consideration := range acked {
 			request := l.request(id)
-			request.Wait = sidecartest.Patiently()
+			request.Wait = sidecartest.LongWait()
 			c := sidecartest.Must(p.ConsiderMemorizing(t.Context(), request))(t).GetConsideration()
 			if c.GetId() != consideration || c.GetState() != sidecartest.Remembered {
 				t.Errorf("%s was acknowledged as %s and is %s", id, consideration, c)

@@ -61,14 +61,14 @@ func refusedWrites(t *testing.T, p *process) string {
 	return ""
 }
 
-// tell stores the data that wantReadable reads.
-func tell(t *testing.T, p *process, users ...string) {
+// storeMemories stores the data that wantReadable reads.
+func storeMemories(t *testing.T, p *process, users ...string) {
 	t.Helper()
 	for _, user := range users {
 		resp := sidecartest.Must(p.ConsiderMemorizing(t.Context(), &memsidecarv1.ConsiderMemorizingRequest{
 			Scope: sidecartest.Direct(
 				user,
-			), Messages: []*memsidecarv1.Message{sidecartest.Said("I am allergic to peanuts.")}, Wait: sidecartest.Patiently(),
+			), Messages: []*memsidecarv1.Message{sidecartest.Said("I am allergic to peanuts.")}, Wait: sidecartest.LongWait(),
 		}))(t)
 		if resp.GetConsideration().GetState() != sidecartest.Remembered {
 			t.Fatalf("the consideration is %s", resp)
@@ -84,7 +84,7 @@ func tell(t *testing.T, p *process, users ...string) {
 // wantReadable checks that all data of a user can be read. Retrieve's degradations must contain reason.
 func wantReadable(t *testing.T, p *process, user, reason string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), sidecartest.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), sidecartest.Timeout)
 	defer cancel()
 	scope := sidecartest.Direct(user)
 	inSession := sidecartest.Direct(user)
@@ -149,7 +149,7 @@ func (p *process) page(t *testing.T, path string) (code int, text string) {
 // wantReadOnly checks every report of a storage that can be read but not written.
 func wantReadOnly(t *testing.T, p *process, reason string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), sidecartest.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), sidecartest.Timeout)
 	defer cancel()
 	health := healthpb.NewHealthClient(p.conn)
 	for service, want := range map[string]healthpb.HealthCheckResponse_ServingStatus{
@@ -185,7 +185,7 @@ func TestReadsOnAFullDisk(t *testing.T) {
 	dir, fill, _ := smallDisk(t)
 	observed := []string{"MEMSIDECAR_HTTP_LISTEN=127.0.0.1:0"}
 	p := spawn(t, dir, observed...)
-	tell(t, p, "anna", "ben", "cem", "dora", "eva")
+	storeMemories(t, p, "anna", "ben", "cem", "dora", "eva")
 	p.kill(t)
 	p = spawn(t, dir, observed...) // no index is loaded
 	free := fill()
@@ -203,7 +203,7 @@ func TestReadsOnAFullDisk(t *testing.T) {
 	wantReadOnly(t, p, "full")
 	free()
 	p.servesAgain(t)
-	tell(t, p, "fay")
+	storeMemories(t, p, "fay")
 
 	p.end(t) // its log is emptied and removed
 	free = fill()
@@ -213,7 +213,7 @@ func TestReadsOnAFullDisk(t *testing.T) {
 	wantReadOnly(t, p, "")
 	free()
 	p.servesAgain(t)
-	tell(t, p, "gina")
+	storeMemories(t, p, "gina")
 	wantReadable(t, p, "eva", "")
 	if code, text := p.page(t, "/readyz"); code != http.StatusOK || text != "ok\n" {
 		t.Errorf("with room again /readyz is answered %d: %q", code, text)
@@ -230,7 +230,7 @@ func TestReadsOfAReadOnlyDisk(t *testing.T) {
 			dir, _, remount := smallDisk(t)
 			observed := []string{"MEMSIDECAR_HTTP_LISTEN=127.0.0.1:0"}
 			p := spawn(t, dir, observed...)
-			tell(t, p, "anna")
+			storeMemories(t, p, "anna")
 			end(p, t)
 			remount(syscall.MS_RDONLY)
 			p = spawn(t, dir, observed...)
@@ -238,7 +238,7 @@ func TestReadsOfAReadOnlyDisk(t *testing.T) {
 			wantReadOnly(t, p, "read-only")
 			remount(0)
 			p.servesAgain(t)
-			tell(t, p, "ben")
+			storeMemories(t, p, "ben")
 			wantReadable(t, p, "anna", "")
 		})
 	}

@@ -41,7 +41,7 @@ func spawnBy(t testing.TB, wrapper []string, dir string, environ ...string) *pro
 	arguments := append(slices.Clone(wrapper), sidecartest.Binary(t), "serve", "--listen", "127.0.0.1:0", "--data-dir", dir)
 	p := &process{command: exec.CommandContext(context.Background(), arguments[0], arguments[1:]...), log: &sidecartest.Log{}}
 	p.command.Env = sidecartest.Environ()
-	for _, setting := range sidecartest.Unhurried(t) {
+	for _, setting := range sidecartest.RelaxedSettings(t) {
 		key, value, _ := strings.Cut(setting, "=")
 		p.command.Env = append(p.command.Env, "MEMSIDECAR_"+strings.ToUpper(strings.ReplaceAll(key, ".", "_"))+"="+value)
 	}
@@ -159,7 +159,7 @@ func TestKilledWhileAcknowledging(t *testing.T) {
 		if !ok {
 			continue
 		}
-		request.Wait = sidecartest.Patiently()
+		request.Wait = sidecartest.LongWait()
 		resp, err := p.ConsiderMemorizing(ctx, request)
 		if err != nil {
 			t.Fatal(err)

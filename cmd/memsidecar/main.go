@@ -99,7 +99,7 @@ func (m Main) Run(ctx context.Context) int {
 		return exit // --help and --version
 	}
 	if err != nil {
-		return m.fail(usageError{hinted(err)})
+		return m.fail(usageError{withHelpHint(err)})
 	}
 	return m.fail(parsed.Run(&m, &c))
 }
@@ -145,8 +145,8 @@ func asFlags(args []string) []string {
 	return args
 }
 
-// hinted says where the help is.
-func hinted(err error) error {
+// withHelpHint says where the help is.
+func withHelpHint(err error) error {
 	command := "memsidecar"
 	// An optional choice also accepts the empty value, which the message need not name.
 	what := strings.Replace(err.Error(), `must be one of "",`, "must be one of ", 1)

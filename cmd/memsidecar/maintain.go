@@ -43,7 +43,7 @@ Examples:
 
 // Run makes the backup.
 func (b backupCommand) Run(ctx context.Context, m *Main, c *commands) error {
-	dir, key, err := m.keyed(c)
+	dir, key, err := m.encryptionKey(c)
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (b backupCommand) Run(ctx context.Context, m *Main, c *commands) error {
 	if !made.Encrypted && !key.IsZero() {
 		plain = "; it is not encrypted, because the database is not: see memsidecar key encrypt"
 	}
-	return m.tell(b.JSON, made, "%s is a backup of %s: %.1f MiB, verified, in %s%s\n",
+	return m.printResult(b.JSON, made, "%s is a backup of %s: %.1f MiB, verified, in %s%s\n",
 		made.File, dir, float64(made.Bytes)/mebibyte, time.Since(started).Round(time.Millisecond), plain)
 }
 
@@ -83,7 +83,7 @@ Examples:
 
 // Run restores.
 func (r restoreCommand) Run(ctx context.Context, m *Main, c *commands) error {
-	dir, key, err := m.keyed(c)
+	dir, key, err := m.encryptionKey(c)
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (r restoreCommand) Run(ctx context.Context, m *Main, c *commands) error {
 	if restored.Aside != "" {
 		aside = "; the old one is kept as " + filepath.Base(restored.Aside) + ": delete it when you no longer need it"
 	}
-	return m.tell(r.JSON, restored, "%s has the database of %s%s\n", restored.Dir, r.File, aside)
+	return m.printResult(r.JSON, restored, "%s has the database of %s%s\n", restored.Dir, r.File, aside)
 }
 
 type checkCommand struct {
@@ -130,7 +130,7 @@ type findingJSON struct {
 
 // Run checks.
 func (k checkCommand) Run(ctx context.Context, m *Main, c *commands) error {
-	dir, key, err := m.keyed(c)
+	dir, key, err := m.encryptionKey(c)
 	if err != nil {
 		return err
 	}
@@ -161,7 +161,7 @@ func (k checkCommand) Run(ctx context.Context, m *Main, c *commands) error {
 	if r.Schema != r.Known && r.Schema != 0 {
 		fmt.Fprintf(&text, "Other checks were skipped: the schema is %d, and this memsidecar supports %d.\n", r.Schema, r.Known)
 	}
-	if err := m.tell(k.JSON, answer, "%s", text.String()); err != nil {
+	if err := m.printResult(k.JSON, answer, "%s", text.String()); err != nil {
 		return err
 	}
 	if !r.Sound() {
@@ -217,11 +217,11 @@ func (r reindexCommand) Run(ctx context.Context, m *Main, c *commands) error {
 	if !r.KeepVectors {
 		vectors = fmt.Sprintf("; %d vectors were dropped, and the next sidecar computes them again", done.Vectors)
 	}
-	return m.tell(r.JSON, done, "the keyword index has %d messages; the newest of each user need no index%s\n", done.Postings, vectors)
+	return m.printResult(r.JSON, done, "the keyword index has %d messages; the newest of each user need no index%s\n", done.Postings, vectors)
 }
 
-// tell writes the answer: as JSON, or as text.
-func (m *Main) tell(asJSON bool, answer any, format string, args ...any) error {
+// printResult writes the answer: as JSON, or as text.
+func (m *Main) printResult(asJSON bool, answer any, format string, args ...any) error {
 	if asJSON {
 		return json.NewEncoder(m.Stdout).Encode(answer)
 	}
@@ -263,8 +263,8 @@ func maintenance(ctx context.Context, err error) error {
 		code, advice = cli.ExitNotFound, "name the folder of the sidecar with --data-dir"
 	case errors.Is(err, fs.ErrNotExist):
 		code = cli.ExitNotFound
-	case errors.Is(err, sqlite.ErrForeign), errors.Is(err, sqlite.ErrNotWhole), errors.Is(err, sqlite.ErrNewer),
-		errors.Is(err, sqlite.ErrSealed), errors.Is(err, sqlite.ErrUnsealed), errors.Is(err, sqlite.ErrKey), errors.Is(err, sqlite.ErrSame):
+	case errors.Is(err, sqlite.ErrForeign), errors.Is(err, sqlite.ErrIncomplete), errors.Is(err, sqlite.ErrNewer),
+		errors.Is(err, sqlite.ErrEncrypted), errors.Is(err, sqlite.ErrNotEncrypted), errors.Is(err, sqlite.ErrKey), errors.Is(err, sqlite.ErrUnchanged):
 		code = cli.ExitUsage
 	}
 	if advice != "" {

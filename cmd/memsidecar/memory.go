@@ -11,9 +11,9 @@ import (
 
 const (
 	mebibyte = 1 << 20
-	// heapBeside is what the runtime may use beside the indexes: calls under way, what is written in the background, and
+	// heapHeadroom is what the runtime may use beside the indexes: calls under way, what is written in the background, and
 	// garbage that is not collected yet.
-	heapBeside = 128 * mebibyte
+	heapHeadroom = 128 * mebibyte
 	// outsideHeap is what the runtime's limit does not see: SQLite's caches and the program itself.
 	outsideHeap = 96 * mebibyte
 )
@@ -31,10 +31,10 @@ func limitMemory(cfg config.Config, environ []string, log *slog.Logger) (restore
 	}
 	budget := int64(cfg.Index.BudgetMiB) * mebibyte
 	limit := memoryLimit(budget, container)
-	if limit < budget+heapBeside {
+	if limit < budget+heapHeadroom {
 		log.Warn("index.budget_mib does not fit into this container's memory: lower it, or give the container more",
 			"index_budget_mib", cfg.Index.BudgetMiB, "container_mib", container/mebibyte,
-			"needed_mib", (budget+heapBeside+outsideHeap)/mebibyte)
+			"needed_mib", (budget+heapHeadroom+outsideHeap)/mebibyte)
 	}
 	log.Debug("memory limit of the runtime", "mib", limit/mebibyte)
 	before := debug.SetMemoryLimit(limit)
@@ -44,7 +44,7 @@ func limitMemory(cfg config.Config, environ []string, log *slog.Logger) (restore
 // memoryLimit is what the indexes need, and no more than a container leaves; 0 is no container. In a very small one half
 // is taken, because a limit that cannot be kept would have the collector run all the time.
 func memoryLimit(budget int64, container uint64) int64 {
-	limit := uint64(budget) + heapBeside //nolint:gosec // the configuration's budget is at least 1
+	limit := uint64(budget) + heapHeadroom //nolint:gosec // the configuration's budget is at least 1
 	if container > 0 {
 		limit = min(limit, max(container/2, container-min(container, outsideHeap)))
 	}

@@ -420,8 +420,8 @@ func zipped(data []byte) []byte {
 	return b.Bytes()
 }
 
-// bombs sends 200 messages that are small only while compressed.
-func bombs(size int) func(*attacker) {
+// compressionBombs sends 200 messages that are small only while compressed.
+func compressionBombs(size int) func(*attacker) {
 	return func(a *attacker) {
 		bomb := zipped(
 			sidecartest.Must(proto.Marshal(&memsidecarv1.RetrieveRequest{Scope: sidecartest.Direct("bot"), Query: strings.Repeat("x", size-64)}))(a.T),
@@ -436,8 +436,8 @@ func bombs(size int) func(*attacker) {
 	}
 }
 
-// unread requests answers and reads none.
-func unread(connections, streams int, method string, request proto.Message) func(*attacker) {
+// unreadAnswers requests answers and reads none.
+func unreadAnswers(connections, streams int, method string, request proto.Message) func(*attacker) {
 	return func(a *attacker) {
 		message := sidecartest.Must(proto.Marshal(request))(a.T)
 		a.over(connections, func(int) {
@@ -450,8 +450,8 @@ func unread(connections, streams int, method string, request proto.Message) func
 	}
 }
 
-// unfinished sends all of a message except its last byte.
-func unfinished(connections, streams, size, frame int) func(*attacker) {
+// incompleteMessages sends all of a message except its last byte.
+func incompleteMessages(connections, streams, size, frame int) func(*attacker) {
 	return func(a *attacker) {
 		data := framed(0, make([]byte, size))
 		a.over(connections, func(int) {

@@ -22,8 +22,8 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// possible is a database that a power loss may leave: the one before a command, or the one after it.
-type possible struct {
+// possibleState is a database that a power loss may leave: the one before a command, or the one after it.
+type possibleState struct {
 	when     string
 	key      seal.Key
 	memories int
@@ -58,13 +58,13 @@ func TestPowerLossOfKeys(t *testing.T) {
 	for _, c := range []struct {
 		arguments     []string
 		folder        string
-		before, after possible
+		before, after possibleState
 	}{
-		{[]string{"key", "encrypt"}, plain, possible{"before", none, 30}, possible{"after", key, 30}},
-		{[]string{"key", "decrypt"}, sealed, possible{"before", key, 20}, possible{"after", none, 20}},
-		{[]string{"key", "rotate", newKey}, sealed, possible{"before", key, 20}, possible{"after", other, 20}},
-		{[]string{"key", "rotate", newKey, "--data"}, sealed, possible{"before", key, 20}, possible{"after", other, 20}},
-		{[]string{"restore", backup, "--replace"}, plain, possible{"before", none, 30}, possible{"after", key, 20}},
+		{[]string{"key", "encrypt"}, plain, possibleState{"before", none, 30}, possibleState{"after", key, 30}},
+		{[]string{"key", "decrypt"}, sealed, possibleState{"before", key, 20}, possibleState{"after", none, 20}},
+		{[]string{"key", "rotate", newKey}, sealed, possibleState{"before", key, 20}, possibleState{"after", other, 20}},
+		{[]string{"key", "rotate", newKey, "--data"}, sealed, possibleState{"before", key, 20}, possibleState{"after", other, 20}},
+		{[]string{"restore", backup, "--replace"}, plain, possibleState{"before", none, 30}, possibleState{"after", key, 20}},
 	} {
 		t.Run(strings.ReplaceAll(strings.Join(c.arguments, " "), outside+"/", ""), func(t *testing.T) {
 			root, recording := t.TempDir(), filepath.Join(t.TempDir(), "trace")
@@ -93,14 +93,14 @@ func TestPowerLossOfKeys(t *testing.T) {
 			}
 			left := map[string]int{}
 			for i, moment := range points {
-				disk, loss, allowed := t.TempDir(), powerloss.AnyLoss(r), []possible{c.before, c.after}
+				disk, loss, allowed := t.TempDir(), powerloss.AnyLoss(r), []possibleState{c.before, c.after}
 				sidecartest.NoError(t, trace.Rebuild(moment, loss, r, disk))
 				if moment == trace.End {
 					allowed = allowed[1:]
 				} else if r.IntN(2) == 0 { // the order in which the keys are tried
 					allowed[0], allowed[1] = allowed[1], allowed[0]
 				}
-				if left[whichIsThere(t, filepath.Join(disk, "data"), allowed)]++; t.Failed() {
+				if left[currentState(t, filepath.Join(disk, "data"), allowed)]++; t.Failed() {
 					t.Fatalf("after a loss of power at line %d of the trace, loss %d, disk %d", moment, loss, i)
 				}
 				sidecartest.NoError(t, os.RemoveAll(disk))
@@ -111,8 +111,8 @@ func TestPowerLossOfKeys(t *testing.T) {
 	}
 }
 
-// whichIsThere opens the database with one key after the other, and returns the matching state.
-func whichIsThere(t *testing.T, dir string, allowed []possible) (when string) {
+// currentState opens the database with one key after the other, and returns the matching state.
+func currentState(t *testing.T, dir string, allowed []possibleState) (when string) {
 	t.Helper()
 	var reasons []string
 	for _, p := range allowed {

@@ -75,7 +75,7 @@ func TestKilledWhileReembedding(t *testing.T) {
 // reembedded waits until enough vectors are stored, or all, and reports whether more are missing.
 func (p *process) reembedded(t *testing.T, enough func(done int64) bool) (done int64, running bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), sidecartest.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), sidecartest.Timeout)
 	defer cancel()
 	for { // the rebuild may start after serve is ready
 		progress := sidecartest.Must(p.GetStatus(ctx, &memsidecarv1.GetStatusRequest{}))(t).GetModels().GetEmbeddingProgress()

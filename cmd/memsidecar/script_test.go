@@ -72,7 +72,7 @@ func scriptCommands(t *testing.T) map[string]func(*testscript.TestScript, bool, 
 		// logged NAME PATTERN waits until a started program has written this to standard error.
 		"logged": func(ts *testscript.TestScript, _ bool, args []string) {
 			p, pattern := processesOf(ts)[args[0]], regexp.MustCompile(args[1])
-			late := time.After(sidecartest.Patience)
+			late := time.After(sidecartest.Timeout)
 			for !pattern.MatchString(p.stderr.String()) {
 				select {
 				case <-p.wrote:
@@ -168,7 +168,7 @@ func scriptCommands(t *testing.T) map[string]func(*testscript.TestScript, bool, 
 				n[i], err = strconv.Atoi(arg)
 				ts.Check(err)
 			}
-			sidecartest.Spend(t, ts.MkAbs("data"), n[0], args[1], n[1], n[2])
+			sidecartest.SeedUsage(t, ts.MkAbs("data"), n[0], args[1], n[1], n[2])
 		},
 	}
 }
@@ -194,7 +194,7 @@ func start(ts *testscript.TestScript, name string, feed io.Reader, args []string
 	p.command = exec.CommandContext(context.Background(), filepath.Join(filepath.SplitList(ts.Getenv("PATH"))[0], "memsidecar"), args...)
 	p.command.Dir = ts.MkAbs(".")
 	p.command.Env = []string{"HOME=" + ts.Getenv("HOME"), "TZ=UTC", "MEMSIDECAR_ADDR=" + ts.Getenv("MEMSIDECAR_ADDR"), "MEMSIDECAR_RETRIEVAL_BUDGET=1m"}
-	p.command.Stdout, p.command.Stderr = p.stdout, noticed{p}
+	p.command.Stdout, p.command.Stderr = p.stdout, signalWriter{p}
 	stdin, err := p.command.StdinPipe()
 	ts.Check(err)
 	ts.Check(p.command.Start())
@@ -214,10 +214,10 @@ func start(ts *testscript.TestScript, name string, feed io.Reader, args []string
 	return p
 }
 
-// noticed keeps written text and signals each write.
-type noticed struct{ p *scriptProcess }
+// signalWriter keeps written text and signals each write.
+type signalWriter struct{ p *scriptProcess }
 
-func (n noticed) Write(b []byte) (int, error) {
+func (n signalWriter) Write(b []byte) (int, error) {
 	defer func() {
 		select {
 		case n.p.wrote <- struct{}{}:
@@ -247,7 +247,7 @@ func (p *scriptProcess) ready() (addr string, ok bool) {
 func (p *scriptProcess) end(ts *testscript.TestScript, want string) {
 	select {
 	case <-p.done:
-	case <-time.After(sidecartest.Patience):
+	case <-time.After(sidecartest.Timeout):
 		ts.Fatalf("it does not end:\n%s", p.stderr)
 	}
 	err := p.err

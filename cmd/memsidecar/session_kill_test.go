@@ -52,7 +52,7 @@ func TestKilledDuringBackgroundWork(t *testing.T) {
 	dir := t.TempDir()
 	talkers := make([]*talker, bots)
 	for i := range talkers {
-		talkers[i] = &talker{scope: sidecartest.Within(sidecartest.Direct(fmt.Sprintf("user%d", i)), fmt.Sprintf("session%d", i))}
+		talkers[i] = &talker{scope: sidecartest.InSession(sidecartest.Direct(fmt.Sprintf("user%d", i)), fmt.Sprintf("session%d", i))}
 	}
 	sent := 0
 	for round := range rounds {
@@ -89,13 +89,13 @@ func TestKilledDuringBackgroundWork(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.next++
-		if _, err := p.ConsiderMemorizing(ctx, &memsidecarv1.ConsiderMemorizingRequest{Scope: b.scope, Wait: sidecartest.Patiently()}); err != nil {
+		if _, err := p.ConsiderMemorizing(ctx, &memsidecarv1.ConsiderMemorizingRequest{Scope: b.scope, Wait: sidecartest.LongWait()}); err != nil {
 			t.Fatal(err)
 		}
 		b.finish(ctx, t, p)
 		b.check(ctx, t, p, sessions)
 	}
-	if got, err := sessions.GetSession(ctx, &memsidecarv1.GetSessionRequest{Scope: sidecartest.Within(sidecartest.Direct("victim"), "doomed")}); err == nil {
+	if got, err := sessions.GetSession(ctx, &memsidecarv1.GetSessionRequest{Scope: sidecartest.InSession(sidecartest.Direct("victim"), "doomed")}); err == nil {
 		if n := got.GetSession().GetMessageCount(); n == 0 || n%doomedMessages != 0 {
 			t.Errorf("the session that was being deleted has %d messages", n)
 		}
@@ -109,7 +109,7 @@ const doomedMessages = 100
 
 // deleteAgain repeatedly fills and deletes a session until the process is killed.
 func deleteAgain(sessions memsidecarv1.SessionServiceClient) {
-	scope := sidecartest.Within(sidecartest.Direct("victim"), "doomed")
+	scope := sidecartest.InSession(sidecartest.Direct("victim"), "doomed")
 	var messages []*memsidecarv1.Message
 	for i := range doomedMessages {
 		messages = append(messages, sidecartest.Said(fmt.Sprintf("第%d句话，过一会儿就没有了", i)))

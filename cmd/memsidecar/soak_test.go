@@ -206,7 +206,7 @@ func (s *soak) take() taken {
 // rest waits until nothing is pending and the resources meet the condition.
 func (s *soak) rest(is func(taken) bool) taken {
 	s.Helper()
-	ctx, cancel := context.WithTimeout(s.Context(), sidecartest.Patience)
+	ctx, cancel := context.WithTimeout(s.Context(), sidecartest.Timeout)
 	defer cancel()
 	ticker := time.NewTicker(200 * time.Millisecond)
 	defer ticker.Stop()
@@ -219,7 +219,7 @@ func (s *soak) rest(is func(taken) bool) taken {
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
-			s.Fatalf("after %s at rest %d dialogues wait, and the process takes: %s", sidecartest.Patience, queue.GetPendingCount(), now)
+			s.Fatalf("after %s at rest %d dialogues wait, and the process takes: %s", sidecartest.Timeout, queue.GetPendingCount(), now)
 		}
 	}
 }

@@ -25,7 +25,7 @@ func needsStrace(t *testing.T) {
 }
 
 var straceWorks = sync.OnceValue(func() error {
-	ctx, cancel := context.WithTimeout(context.Background(), sidecartest.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), sidecartest.Timeout)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, "strace", "-f", "--seccomp-bpf", "-o", os.DevNull, "true").CombinedOutput()
 	if err != nil {
@@ -46,5 +46,5 @@ func wrap(t *testing.T, dir string, environ []string, wrapper ...string) (p *pro
 	return p, pid
 }
 
-// everyFault reports whether all cases run, not only the short ones: `make faults` sets POWER_LOSSES.
-func everyFault() bool { return os.Getenv("POWER_LOSSES") != "" }
+// allFaults reports whether all cases run, not only the short ones: `make faults` sets POWER_LOSSES.
+func allFaults() bool { return os.Getenv("POWER_LOSSES") != "" }

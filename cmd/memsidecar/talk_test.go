@@ -122,7 +122,7 @@ func TestTalksArePlayedWithFormerNames(t *testing.T) {
 func TestFormerNamesOverHTTP(t *testing.T) {
 	r := sidecartest.Serve(t, sidecartest.JSONListen)
 	web := r.JSON()
-	r.Create(t, sidecartest.Anywhere("u"), "Likes tea")
+	r.Create(t, sidecartest.WithoutChannel("u"), "Likes tea")
 	scope := `"scope": {"user_id": "u"}`
 	for _, test := range []struct{ call, body, says string }{
 		{"MemoryService/Retrieve", `{` + scope + `, "query": "Is there tea or coffee?", "min_score": 0.999}`, `{"traceId":"`},

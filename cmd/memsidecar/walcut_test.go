@@ -48,7 +48,7 @@ func TestTruncatedWriteAheadLog(t *testing.T) {
 	kept := map[int]int{} // number of dialogues left, by length of the log
 	try := func(what string, log []byte) int {
 		t.Helper()
-		held := heldAfter(t, what, file, log)
+		held := dialoguesAfter(t, what, file, log)
 		if len(held) > count || !slices.Equal(held, sent[:len(held)]) {
 			t.Errorf("%s: %v are there, which are not the first of %v", what, held, sent)
 		}
@@ -86,8 +86,8 @@ func TestTruncatedWriteAheadLog(t *testing.T) {
 	}
 }
 
-// heldAfter opens a copy and returns the request ids of its dialogues, in order.
-func heldAfter(t *testing.T, what string, file, log []byte) (held []string) {
+// dialoguesAfter opens a copy and returns the request ids of its dialogues, in order.
+func dialoguesAfter(t *testing.T, what string, file, log []byte) (held []string) {
 	t.Helper()
 	dir := t.TempDir()
 	sidecartest.NoError(t, os.WriteFile(filepath.Join(dir, sidecartest.DatabaseFile), file, 0o600))

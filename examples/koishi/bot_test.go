@@ -93,7 +93,7 @@ func (m *chatModel) fail(broken bool) {
 func (m *chatModel) config(address string) map[string]any {
 	return map[string]any{
 		"address": address, "chatEndpoint": m.URL, "chatModel": "stand-in", "chatKey": "a-key",
-		"retrieveTimeout": sidecartest.Patience.Milliseconds(), "callTimeout": sidecartest.Patience.Milliseconds(),
+		"retrieveTimeout": sidecartest.Timeout.Milliseconds(), "callTimeout": sidecartest.Timeout.Milliseconds(),
 	}
 }
 
@@ -185,8 +185,8 @@ func (b *bot) order(order map[string]any) string {
 			b.t.Fatalf("answered %q: %v\n%s", answer, err, b.written())
 		}
 		return strings.Join(messages, "\n")
-	case <-time.After(sidecartest.Patience):
-		b.t.Fatalf("no answer after %s\n%s", sidecartest.Patience, b.written())
+	case <-time.After(sidecartest.Timeout):
+		b.t.Fatalf("no answer after %s\n%s", sidecartest.Timeout, b.written())
 		return ""
 	}
 }
@@ -206,8 +206,8 @@ func (b *bot) group(channel, user, text string) string {
 // flush returns when all messages have been sent to the sidecar.
 func (b *bot) flush() {
 	b.t.Helper()
-	if b.order(map[string]any{"flush": sidecartest.Patience.Milliseconds()}) != "true" {
-		b.t.Fatalf("what was said is not handed over after %s\n%s", sidecartest.Patience, b.written())
+	if b.order(map[string]any{"flush": sidecartest.Timeout.Milliseconds()}) != "true" {
+		b.t.Fatalf("what was said is not handed over after %s\n%s", sidecartest.Timeout, b.written())
 	}
 }
 
@@ -251,7 +251,7 @@ func settle(t *testing.T, addr, namespace string, users []string, options ...cli
 		t.Fatal(err)
 	}
 	defer func() { _ = c.Close() }()
-	ctx, cancel := context.WithTimeout(t.Context(), sidecartest.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), sidecartest.Timeout)
 	defer cancel()
 	for _, user := range users {
 		for pending := true; pending; {

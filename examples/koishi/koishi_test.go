@@ -114,7 +114,7 @@ func TestOutage(t *testing.T) {
 		t.Errorf("the log does not say once why there is no memory:\n%s", log)
 	}
 
-	for giveUp := time.Now().Add(sidecartest.Patience); !strings.Contains(b.written()[before:], "waits to be handed over"); {
+	for giveUp := time.Now().Add(sidecartest.Timeout); !strings.Contains(b.written()[before:], "waits to be handed over"); {
 		if b.order(map[string]any{"flush": 100}) != "false" || time.Now().After(giveUp) {
 			t.Fatalf("what is said while the sidecar is away does not wait:\n%s", b.written())
 		}
@@ -167,7 +167,7 @@ func TestSilence(t *testing.T) {
 func TestOtherPlugins(t *testing.T) {
 	buildPlugin(t)
 	s := sidecartest.StartProcess(t, sidecartest.ProcessOptions{})
-	patience := sidecartest.Patience.Milliseconds()
+	patience := sidecartest.Timeout.Milliseconds()
 	b := startBot(t, map[string]any{"address": s.Addr, "retrieveTimeout": patience, "callTimeout": patience})
 	expect(t, b.direct("dave", "I have two cats."), "") // unanswered
 	expect(t, b.direct("carol", "I am allergic to peanuts."), "noted")

@@ -35,7 +35,7 @@ var built struct {
 // buildPlugin builds the plugin as its README says, once for all tests, and returns its folder.
 func buildPlugin(t *testing.T) string {
 	t.Helper()
-	sidecartest.Demanded(t, "koishi")
+	sidecartest.RequireTool(t, "koishi")
 	built.Lock()
 	defer built.Unlock()
 	if built.dir == "" && built.err == nil {
@@ -158,7 +158,7 @@ func TestKoishiStart(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(app, "koishi.yml"), []byte(config), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), sidecartest.Patience)
+		ctx, cancel := context.WithTimeout(t.Context(), sidecartest.Timeout)
 		defer cancel()
 		command := exec.CommandContext(ctx, "node", filepath.Join(modules, "koishi", "bin.js"), "start")
 		command.Dir, command.Env = app, sidecartest.Environ()

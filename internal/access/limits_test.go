@@ -9,8 +9,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// spree calls until a call is refused, and returns the number of accepted calls and the time to wait.
-func spree(t *testing.T, l *Limiter, namespace, user string) (answered int, wait time.Duration) {
+// callUntilRefused calls until a call is refused, and returns the number of accepted calls and the time to wait.
+func callUntilRefused(t *testing.T, l *Limiter, namespace, user string) (answered int, wait time.Duration) {
 	t.Helper()
 	for ; answered < 100; answered++ {
 		if err := l.Allow(memory.User{Namespace: namespace, ID: user}); err != nil {
@@ -30,7 +30,7 @@ func TestLimiter(t *testing.T) {
 	l.now = func() time.Time { return now }
 	want := func(namespace, user string, calls int, after time.Duration) {
 		t.Helper()
-		if n, wait := spree(t, l, namespace, user); n != calls || wait.Round(time.Millisecond) != after {
+		if n, wait := callUntilRefused(t, l, namespace, user); n != calls || wait.Round(time.Millisecond) != after {
 			t.Errorf("%s/%s: %d calls, and again in %s; want %d and %s", namespace, user, n, wait, calls, after)
 		}
 	}
@@ -46,7 +46,7 @@ func TestLimiter(t *testing.T) {
 	want("n", "", 8, 100*time.Millisecond) // calls without a user count for the namespace
 
 	for _, off := range []*Limiter{NewLimiter(Rate{}, Rate{}), NewLimiter(Rate{Burst: 1}, Rate{Burst: 1})} {
-		if n, _ := spree(t, off, "n", "u"); n != 100 {
+		if n, _ := callUntilRefused(t, off, "n", "u"); n != 100 {
 			t.Errorf("without limits %d calls", n)
 		}
 	}

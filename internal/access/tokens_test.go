@@ -73,14 +73,14 @@ func TestReach(t *testing.T) {
 		g := Grant{ID: "x", Namespace: pattern}
 		for _, namespace := range []string{"a", "a/b", "a/b/c", "ab", "default"} {
 			want := strings.Contains(" "+reached+" ", " "+namespace+" ")
-			got, err := g.Confine(namespace)
-			if g.Reaches(namespace) != want || (err == nil) != want || want && got != namespace || !want && !errors.Is(err, ErrDenied) {
-				t.Errorf("%s reaches %s: %v, want %v (%v)", pattern, namespace, g.Reaches(namespace), want, err)
+			got, err := g.ResolveNamespace(namespace)
+			if g.Includes(namespace) != want || (err == nil) != want || want && got != namespace || !want && !errors.Is(err, ErrDenied) {
+				t.Errorf("%s reaches %s: %v, want %v (%v)", pattern, namespace, g.Includes(namespace), want, err)
 			}
 		}
 	}
 	for pattern, want := range map[string]string{"a": "a", "*": "default", "a/*": "", "default": "default"} {
-		if got, err := (Grant{Namespace: pattern}).Confine(""); got != want || (err == nil) == (want == "") {
+		if got, err := (Grant{Namespace: pattern}).ResolveNamespace(""); got != want || (err == nil) == (want == "") {
 			t.Errorf("without a namespace, that of %s is %q, want %q (%v)", pattern, got, want, err)
 		}
 	}

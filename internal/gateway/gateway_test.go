@@ -41,7 +41,7 @@ func TestEveryCallOverHTTP(t *testing.T) {
 			over, conn = r, r.JSON()
 		}
 		for _, method := range sidecartest.AllMethods(t) {
-			request := sidecartest.ScopedRequest(t, method, sidecartest.InNamespace("a", sidecartest.Anywhere("u")))
+			request := sidecartest.ScopedRequest(t, method, sidecartest.InNamespace("a", sidecartest.WithoutChannel("u")))
 			_, want := over.Call(t, method, request)
 			answer, got := sidecartest.CallOver(t, conn, method, request)
 			// An empty stream's answer is its end.
@@ -76,7 +76,7 @@ func TestJSONAndGRPCShowTheSameData(t *testing.T) {
 	if found.Header.Get("Content-Type") != "application/json" || !strings.Contains(found.Text, "promptContext") {
 		t.Error(found.Header, found.Text)
 	}
-	if got := sidecartest.Texts(r.Memories(t, sidecartest.Anywhere("u"))); len(got) == 0 ||
+	if got := sidecartest.Texts(r.Memories(t, sidecartest.WithoutChannel("u"))); len(got) == 0 ||
 		!strings.Contains(strings.Join(got, " "), "peanuts") {
 		t.Errorf("over gRPC it has %q", got)
 	}
@@ -84,13 +84,13 @@ func TestJSONAndGRPCShowTheSameData(t *testing.T) {
 	far := sidecartest.NewStubs(web)
 	other := &sidecartest.Sidecar{Stubs: far}
 	if got := sidecartest.Must(other.Import(
-		t, sidecartest.Anywhere("v"), &memsidecarv1.Memory{Text: "Likes tea"},
+		t, sidecartest.WithoutChannel("v"), &memsidecarv1.Memory{Text: "Likes tea"},
 		&memsidecarv1.Memory{Text: "喜欢咖啡"},
 	))(t); got.GetAddedCount() != 2 {
 		t.Errorf("importing: %v", got)
 	}
-	if got := r.Export(t, sidecartest.Anywhere("v")); len(got.Memories) != 2 ||
-		len(other.Export(t, sidecartest.Anywhere("v")).Records) != len(got.Records) {
+	if got := r.Export(t, sidecartest.WithoutChannel("v")); len(got.Memories) != 2 ||
+		len(other.Export(t, sidecartest.WithoutChannel("v")).Records) != len(got.Records) {
 		t.Errorf("exporting: %v", got.Records)
 	}
 	audit := sidecartest.Must(web.Post(t.Context(), "/memsidecar.v1.AdminService/AuditMemories", ""))(t)
@@ -264,7 +264,7 @@ func TestTraceparentHeaderIsPropagated(t *testing.T) {
 	}
 	traces := memsidecarv1.NewTraceServiceClient(r.Conn)
 	sidecartest.Eventually(t, "it is recorded", func() bool {
-		list := sidecartest.Must(traces.ListTraces(t.Context(), &memsidecarv1.ListTracesRequest{Scope: sidecartest.Anywhere("u")}))(
+		list := sidecartest.Must(traces.ListTraces(t.Context(), &memsidecarv1.ListTracesRequest{Scope: sidecartest.WithoutChannel("u")}))(
 			t,
 		).GetTraces()
 		return len(list) == 1 && list[0].GetOtelTraceId() == caller
@@ -329,7 +329,7 @@ func TestJSONOverTLS(t *testing.T) {
 		"tls.key_file="+file("server.key"),
 		"tls.client_ca_file="+file("ca.pem"),
 	)
-	config := &tls.Config{RootCAs: sidecartest.Must(listen.Pool(file("ca.pem")))(t), ServerName: "memsidecar.test"}
+	config := &tls.Config{RootCAs: sidecartest.Must(listen.LoadCertPool(file("ca.pem")))(t), ServerName: "memsidecar.test"}
 	call := func(config *tls.Config, http2 bool) (string, error) {
 		transport := &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: http2}
 		defer transport.CloseIdleConnections()

@@ -54,7 +54,7 @@ func TestUnusualHTTPRequestsAreAnswered(t *testing.T) {
 func TestStopEndsHealthWatches(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, sidecartest.JSONListen)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), sidecartest.Patience) // less than shutdown_grace
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), sidecartest.Timeout) // less than shutdown_grace
 	defer cancel()
 	watch := sidecartest.Must(healthpb.NewHealthClient(r.Conn).Watch(ctx, &healthpb.HealthCheckRequest{}))(t)
 	if got := sidecartest.Must(watch.Recv())(t); got.GetStatus() != healthpb.HealthCheckResponse_SERVING {

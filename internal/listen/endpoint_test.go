@@ -31,10 +31,10 @@ func TestAddresses(t *testing.T) {
 		"unix:memsidecar.sock":     {true, true},
 		"unix:":                    {true, true},
 	} {
-		if got := Problem(address) != ""; got != want.wrong {
-			t.Errorf("%s is wrong: %v (%s)", address, got, Problem(address))
+		if got := AddressProblem(address) != ""; got != want.wrong {
+			t.Errorf("%s is wrong: %v (%s)", address, got, AddressProblem(address))
 		}
-		if got := Local(address); got != want.local {
+		if got := IsLocal(address); got != want.local {
 			t.Errorf("%s is local: %v", address, got)
 		}
 	}

@@ -18,7 +18,7 @@ const maxSocketPath = 103
 // listenUnix creates a socket in a private folder next to path, sets its mode, and renames it to path, so that it is never open to others.
 // It replaces the socket of a dead process.
 func listenUnix(ctx context.Context, path string, mode fs.FileMode) (_ net.Listener, err error) {
-	if err := vacant(ctx, path); err != nil {
+	if err := checkVacant(ctx, path); err != nil {
 		return nil, err
 	}
 	dir, err := os.MkdirTemp(filepath.Dir(path), ".ms-")
@@ -61,8 +61,8 @@ func listenUnix(ctx context.Context, path string, mode fs.FileMode) (_ net.Liste
 	return s, nil
 }
 
-// vacant returns an error unless path is free or has a socket on which no process listens.
-func vacant(ctx context.Context, path string) error {
+// checkVacant returns an error unless path is free or has a socket on which no process listens.
+func checkVacant(ctx context.Context, path string) error {
 	info, err := os.Lstat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

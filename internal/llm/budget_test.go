@@ -14,13 +14,13 @@ import (
 	"github.com/memsidecar/memsidecar/internal/provider"
 )
 
-// purse records reservations.
-type purse struct {
+// recordingBudget records reservations.
+type recordingBudget struct {
 	refuse            error
 	reserved, settled []int64
 }
 
-func (p *purse) Reserve(_ context.Context, tokens int64) (func(int64), error) {
+func (p *recordingBudget) Reserve(_ context.Context, tokens int64) (func(int64), error) {
 	p.reserved = append(p.reserved, tokens)
 	return func(took int64) { p.settled = append(p.settled, took) }, p.refuse
 }
@@ -37,7 +37,7 @@ func TestBudget(t *testing.T) {
 		"it fails, and costs":       {fake{resp: llm.Response{Usage: llm.Usage{InputTokens: 7}}, err: llm.ErrNoAnswer}, 7},
 		"it fails":                  {fake{err: away}, 0},
 	} {
-		p := &purse{}
+		p := &recordingBudget{}
 		_, err := llm.WithBudget(&test.inner, p).Generate(t.Context(), request)
 		if !errors.Is(err, test.inner.err) || len(p.settled) != 1 || p.reserved[0] != 17 || p.settled[0] != test.took {
 			t.Errorf("%s: %v, reserved %v, settled %v", name, err, p.reserved, p.settled)
@@ -51,7 +51,7 @@ func TestBudgetIsNoFailure(t *testing.T) {
 		Name: "decision", FailureThreshold: 1, OpenFor: time.Minute, IsFailure: provider.IsFailure,
 		Log: slog.New(slog.DiscardHandler),
 	})
-	inner, p := &fake{}, &purse{refuse: &memory.BudgetError{Of: memory.BudgetOfUser, Until: time.Unix(0, 0)}}
+	inner, p := &fake{}, &recordingBudget{refuse: &memory.BudgetError{Of: memory.BudgetOfUser, Until: time.Unix(0, 0)}}
 	m := llm.WithBudget(llm.WithBreaker(inner, b), p)
 	for range 3 {
 		if _, err := m.Generate(t.Context(), llm.Request{}); !errors.Is(err, p.refuse) {

@@ -107,7 +107,7 @@ func TestMetricsAreThoseDocumented(t *testing.T) {
 			t.Errorf("%s is %q", line, v)
 		}
 	}
-	if _, text := r.Look(t, "/metrics"); strings.Contains(text, "anna") || strings.Contains(text, "default") || !strings.Contains(text, "\ngo_goroutines ") {
+	if _, text := r.GetOps(t, "/metrics"); strings.Contains(text, "anna") || strings.Contains(text, "default") || !strings.Contains(text, "\ngo_goroutines ") {
 		t.Error("the metrics tell of users or namespaces, or nothing of the process")
 	}
 }
@@ -122,7 +122,7 @@ func TestReadinessFollowsStorage(t *testing.T) {
 	r := sidecartest.ServeIn(t, dir, sidecartest.HTTPListen)
 	want := func(path string, status int, says string) {
 		t.Helper()
-		if got, text := r.Look(t, path); got != status || !strings.Contains(text, says) {
+		if got, text := r.GetOps(t, path); got != status || !strings.Contains(text, says) {
 			t.Errorf("%s is answered %d: %q", path, got, text)
 		}
 	}
@@ -137,7 +137,7 @@ func TestReadinessFollowsStorage(t *testing.T) {
 	}
 	corrupt.Cure(t, dir)
 	sidecartest.Eventually(t, "ready", func() bool {
-		status, _ := r.Look(t, "/readyz")
+		status, _ := r.GetOps(t, "/readyz")
 		return status == http.StatusOK
 	})
 	want("/healthz", http.StatusOK, "ok")
@@ -148,11 +148,11 @@ func TestProfilesAreServedWhenEnabled(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, sidecartest.HTTPListen, "http.pprof=true")
 	for path, says := range map[string]string{"/debug/pprof/": "goroutine", "/debug/pprof/goroutine?debug=1": "goroutine profile:", "/debug/pprof/cmdline": ""} {
-		if status, text := r.Look(t, path); status != http.StatusOK || !strings.Contains(text, says) {
+		if status, text := r.GetOps(t, path); status != http.StatusOK || !strings.Contains(text, says) {
 			t.Errorf("%s is answered %d: %.100q", path, status, text)
 		}
 	}
-	if status, _ := r.Look(t, "/"); status != http.StatusNotFound {
+	if status, _ := r.GetOps(t, "/"); status != http.StatusNotFound {
 		t.Errorf("/ is answered %d", status)
 	}
 }

@@ -123,7 +123,7 @@ func TestConsiderationTraceLinksToItsCall(t *testing.T) {
 				Scope: sidecartest.Direct(
 					"u",
 				// polling would create spans without end
-				), Messages: []*memsidecarv1.Message{sidecartest.Said("我喜欢" + secret)}, Wait: sidecartest.Patiently(),
+				), Messages: []*memsidecarv1.Message{sidecartest.Said("我喜欢" + secret)}, Wait: sidecartest.LongWait(),
 			}))(t)
 			_ = sidecartest.Must(r.Retrieve(ctx, &memsidecarv1.RetrieveRequest{Scope: sidecartest.Direct("u"), Query: secret}))(t)
 			p.Fail(providertest.BrokenJSON, providertest.Decision)

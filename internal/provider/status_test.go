@@ -39,7 +39,7 @@ func failingAt(ctx context.Context, baseURL string) (sdk, meaning error) {
 	target := provider.Target{Provider: provider.Provider{Name: "p"}, Model: "m", BaseURL: baseURL}
 	service := openai.NewEmbeddingService(provider.OpenAIOptions(target, awkwardKey)...)
 	_, err := service.New(ctx, openai.EmbeddingNewParams{Model: "m"})
-	return err, provider.Failures(target, awkwardKey)(ctx, err)
+	return err, provider.ErrorConverter(target, awkwardKey)(ctx, err)
 }
 
 // TestMeanings: The bodies are those of the real providers.

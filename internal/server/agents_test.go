@@ -66,7 +66,7 @@ func TestAgentsSeeTheirOwnOrAllMemories(t *testing.T) {
 	for _, configured := range []string{"any", "this"} {
 		t.Run(configured, func(t *testing.T) {
 			r := sidecartest.Serve(t, "retrieval.agent="+configured, "digest.interval=0")
-			scope := sidecartest.Within(sidecartest.Direct("vera"), "s") // one conversation with all of them
+			scope := sidecartest.InSession(sidecartest.Direct("vera"), "s") // one conversation with all of them
 			for agent, fruit := range fruits {
 				spoken := as(agent, scope)
 				r.AppendTo(

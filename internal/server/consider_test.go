@@ -31,7 +31,7 @@ func TestAcknowledgedDialogueSurvivesARestart(t *testing.T) {
 	}
 	r.Stop()
 	r = sidecartest.ServeIn(t, r.Dir)
-	request.Wait = sidecartest.Patiently()
+	request.Wait = sidecartest.LongWait()
 	again := sidecartest.Must(r.ConsiderMemorizing(t.Context(), request))(t).GetConsideration()
 	if again.GetId() != c.GetId() || again.GetState() != sidecartest.Remembered {
 		t.Errorf("%s became %s", c, again)
@@ -68,7 +68,7 @@ func TestRepeatedRequestIDIsOneConsideration(t *testing.T) {
 	r := sidecartest.Serve(t)
 	request := func(text string, scope *memsidecarv1.Scope) *memsidecarv1.ConsiderMemorizingRequest {
 		return &memsidecarv1.ConsiderMemorizingRequest{
-			Scope: scope, Messages: []*memsidecarv1.Message{sidecartest.Said(text)}, RequestId: "id", Wait: sidecartest.Patiently(),
+			Scope: scope, Messages: []*memsidecarv1.Message{sidecartest.Said(text)}, RequestId: "id", Wait: sidecartest.LongWait(),
 		}
 	}
 	first := sidecartest.Must(r.ConsiderMemorizing(t.Context(), request("我喜欢吃辣", sidecartest.Direct("u"))))(t).GetConsideration()
@@ -189,7 +189,7 @@ func TestGroupDialogueHasAnOutcomeForEachSpeaker(t *testing.T) {
 			stored[0].GetProvenance().GetSpeakerId() != user {
 			t.Errorf("%s: %s stored %s", user, theirs, stored)
 		}
-		e := r.Export(t, sidecartest.Anywhere(user))
+		e := r.Export(t, sidecartest.WithoutChannel(user))
 		for other, theirWord := range want {
 			if other != user && theirWord != "" && e.Holds(theirWord) {
 				t.Errorf("%s's export holds %q of %s", user, theirWord, other)
@@ -263,7 +263,7 @@ func TestPausedUserIsNotRecorded(t *testing.T) {
 	if stored := r.Memories(t, sidecartest.Direct("bob")); len(stored) != 2 {
 		t.Errorf("bob, who is not paused, has %q", sidecartest.Texts(stored))
 	}
-	sidecartest.WantNoBytes(t, r.Dir, "Xanthippe")
+	sidecartest.WantNoFileWith(t, r.Dir, "Xanthippe")
 	pause(false)
 	if c := r.Consider(t, sidecartest.Direct("alice"), sidecartest.Said("My name is Anna.")); c.GetState() != sidecartest.Remembered {
 		t.Errorf("when no longer paused: %s", c)
@@ -276,7 +276,7 @@ func TestDeletedMemoryStaysDeleted(t *testing.T) {
 	r := sidecartest.Serve(t)
 	request := &memsidecarv1.ConsiderMemorizingRequest{
 		Scope: sidecartest.Direct("u"), Messages: []*memsidecarv1.Message{sidecartest.Said("I am allergic to peanuts. My name is Anna.")},
-		RequestId: "id", Wait: sidecartest.Patiently(),
+		RequestId: "id", Wait: sidecartest.LongWait(),
 	}
 	c := sidecartest.Must(r.ConsiderMemorizing(t.Context(), request))(t).GetConsideration()
 	if len(c.GetChanges()) != 2 {

@@ -162,7 +162,7 @@ func TestTokenBudgetOfAUser(t *testing.T) {
 		t.Errorf("exported at last: %v", records[len(records)-1])
 	}
 	if receipt := sidecartest.Must(r.ForgetUser(
-		t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.Anywhere("u")},
+		t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.WithoutChannel("u")},
 	))(t); !receipt.GetTokenCountDeleted() {
 		t.Errorf("the receipt is %v", receipt)
 	}
@@ -208,7 +208,7 @@ func TestConversationIsSummarizedByRulesWithoutBudget(t *testing.T) {
 	sidecartest.Eventually(t, "there is a summary", func() bool {
 		window := sidecartest.Must(
 			r.Sessions().
-				GetContext(t.Context(), &memsidecarv1.GetContextRequest{Scope: sidecartest.Within(sidecartest.Direct("u"), session.GetId())}),
+				GetContext(t.Context(), &memsidecarv1.GetContextRequest{Scope: sidecartest.InSession(sidecartest.Direct("u"), session.GetId())}),
 		)(
 			t,
 		)
@@ -235,7 +235,7 @@ func TestStatusShowsTokensAndCosts(t *testing.T) {
 		daysAgo int
 		model   string
 	}{{1, "openai/old"}, {6, "openai/old"}, {7, "openai/old"}, {6, "free/m"}} {
-		sidecartest.Spend(t, dir, call.daysAgo, call.model, 2_000_000, 1_000_000)
+		sidecartest.SeedUsage(t, dir, call.daysAgo, call.model, 2_000_000, 1_000_000)
 	}
 	r := sidecartest.ServeIn(t, dir, append(
 		sidecartest.UseProvider("openai", p),

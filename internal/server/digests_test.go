@@ -58,7 +58,7 @@ const (
 func TestDigestIsMadeAfterTheInterval(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "digest.interval=2", "session.memorize_every=0")
-	scope := sidecartest.Within(sidecartest.Direct("u"), "one")
+	scope := sidecartest.InSession(sidecartest.Direct("u"), "one")
 	r.AppendTo(t, scope, sidecartest.Said(oom), sidecartest.Answered(oomFixed))
 	if d := r.Digest(t, sidecartest.Direct("u"), ""); issues(d) != "" || d.GetWaitingCount() != 2 {
 		t.Errorf("after one message the digest is %v", d)
@@ -69,7 +69,7 @@ func TestDigestIsMadeAfterTheInterval(t *testing.T) {
 	// Another session repeats the statement and adds one.
 	r.AppendTo(
 		t,
-		sidecartest.Within(sidecartest.Direct("u"), "two"),
+		sidecartest.InSession(sidecartest.Direct("u"), "two"),
 		sidecartest.Said(oom),
 		sidecartest.Answered(oomFixed),
 		sidecartest.Said("我喜欢喝乌龙茶，不加糖！"),
@@ -110,7 +110,7 @@ func TestDigestIsMadeAfterTheInterval(t *testing.T) {
 func TestSummarizeDayIncludesPendingMessages(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "digest.interval=2")
-	scope := sidecartest.Within(sidecartest.Direct("u"), "one")
+	scope := sidecartest.InSession(sidecartest.Direct("u"), "one")
 	r.AppendTo(t, scope, sidecartest.Said("我决定下个月换工作。"))
 	r.AppendTo(t, scope, sidecartest.Answered("好。"))
 	r.AppendTo(t, scope, sidecartest.Said("我喜欢喝乌龙茶，不加糖。"+oom))
@@ -253,19 +253,19 @@ func TestDigestOmitsPausedUsersAndDeletedSessions(t *testing.T) {
 		}))(t)
 	}
 	pause(true)
-	r.AppendTo(t, sidecartest.Within(sidecartest.Direct("u"), "secret"), sidecartest.Said("我喜欢蓝色的裙子。"))
+	r.AppendTo(t, sidecartest.InSession(sidecartest.Direct("u"), "secret"), sidecartest.Said("我喜欢蓝色的裙子。"))
 	_, err := r.Digests().SummarizeDay(t.Context(), &memsidecarv1.SummarizeDayRequest{Scope: sidecartest.Direct("u")})
 	if status.Code(err) != codes.FailedPrecondition {
 		t.Errorf("summarising a paused user's day is %v", err)
 	}
 	pause(false)
-	r.AppendTo(t, sidecartest.Within(sidecartest.Direct("u"), "kept"), sidecartest.Said("我喜欢绿色的帽子。"))
-	r.AppendTo(t, sidecartest.Within(sidecartest.Direct("u"), "doomed"), sidecartest.Said("我喜欢红色的鞋子。"))
+	r.AppendTo(t, sidecartest.InSession(sidecartest.Direct("u"), "kept"), sidecartest.Said("我喜欢绿色的帽子。"))
+	r.AppendTo(t, sidecartest.InSession(sidecartest.Direct("u"), "doomed"), sidecartest.Said("我喜欢红色的鞋子。"))
 	if got := preferences(summarize(t, r, sidecartest.Direct("u"), "")); got != "喜欢=绿色的帽子 喜欢=红色的鞋子" {
 		t.Errorf("the digest is %s", got)
 	}
 	sidecartest.Must(
-		r.Sessions().DeleteSession(t.Context(), &memsidecarv1.DeleteSessionRequest{Scope: sidecartest.Within(sidecartest.Direct("u"), "doomed")}),
+		r.Sessions().DeleteSession(t.Context(), &memsidecarv1.DeleteSessionRequest{Scope: sidecartest.InSession(sidecartest.Direct("u"), "doomed")}),
 	)(
 		t,
 	)

@@ -141,7 +141,7 @@ func TestRetrievedTextIsNotLearnedAgain(t *testing.T) {
 					}
 					dialogue := e.rounds[round%len(e.rounds)](resp.GetPromptContext())
 					c := sidecartest.Must(r.ConsiderMemorizing(t.Context(), &memsidecarv1.ConsiderMemorizingRequest{
-						Scope: scope, Messages: dialogue, Wait: sidecartest.Patiently(),
+						Scope: scope, Messages: dialogue, Wait: sidecartest.LongWait(),
 					}))(t).GetConsideration()
 					for _, change := range c.GetChanges() {
 						if change.GetAction() != sidecartest.Reinforced {

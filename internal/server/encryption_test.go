@@ -42,7 +42,7 @@ func longForms() []string {
 func wantEncrypted(t *testing.T, dir, when string) {
 	t.Helper()
 	for _, form := range longForms() {
-		if files := sidecartest.HoldsBytes(t, dir, form); len(files) > 0 {
+		if files := sidecartest.FilesWith(t, dir, form); len(files) > 0 {
 			t.Errorf("%s %q is in %q", when, form, files)
 		}
 	}
@@ -120,7 +120,7 @@ func TestEncryptedFilesContainNoText(t *testing.T) {
 	rotated := sidecartest.Must(seal.ReadKeyFile(other))(t)
 	sidecartest.NoError(t, sqlite.Rewrap(t.Context(), dir, sidecartest.TestKey(t), rotated))
 	wantEncrypted(t, dir, "after a rotation")
-	sidecartest.Must(sqlite.Reseal(t.Context(), dir, rotated, sidecartest.TestKey(t)))(t)
+	sidecartest.Must(sqlite.Reencrypt(t.Context(), dir, rotated, sidecartest.TestKey(t)))(t)
 	wantEncrypted(t, dir, "written anew")
 	rebuild := func(ctx context.Context, db sqldb.Access) error {
 		_, err := sqlstore.Rebuild(ctx, db, sqlstore.RebuildOptions{})
@@ -135,11 +135,11 @@ func TestEncryptedFilesContainNoText(t *testing.T) {
 	sidecartest.NoError(t, os.Remove(restored.Aside))
 
 	r = begin()
-	receipt := sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.Anywhere(user)}))(t)
+	receipt := sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.WithoutChannel(user)}))(t)
 	if !receipt.GetPurgedFromDisk() || receipt.GetMessageCount() < 3 {
 		t.Errorf("the receipt is %v", receipt)
 	}
-	if again := sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.Anywhere(user)}))(t); !proto.Equal(
+	if again := sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.WithoutChannel(user)}))(t); !proto.Equal(
 		again,
 		&memsidecarv1.ForgetUserResponse{PurgedFromDisk: true},
 	) {

@@ -130,7 +130,7 @@ func TestErrorNamesEveryWrongField(t *testing.T) {
 		{&memsidecarv1.ReleaseMemoryRequest{Scope: wrongScope()}, wrongInScope("memory_id")},
 		{&memsidecarv1.RetrieveRequest{Scope: sidecartest.Direct("u"), Query: "q", ReadTime: noTime}, []string{"read_time"}},
 		{&memsidecarv1.ListUsersRequest{
-			Scope: sidecartest.Anywhere("u"), UserIdPrefix: "\n", Order: 9, PageSize: -1, PageToken: "?",
+			Scope: sidecartest.WithoutChannel("u"), UserIdPrefix: "\n", Order: 9, PageSize: -1, PageToken: "?",
 		}, []string{"scope.user_id", "user_id_prefix", "order", "page_size", "page_token"}},
 		{&memsidecarv1.ListUsersRequest{UserIdPrefix: "u", Order: memsidecarv1.UserOrder_USER_ORDER_LAST_ACTIVE}, []string{"user_id_prefix"}},
 		{&memsidecarv1.ListUsersRequest{Scope: sidecartest.Group("", "g")}, []string{"scope.channel_id", "scope.channel_kind"}},

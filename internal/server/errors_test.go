@@ -153,7 +153,7 @@ func TestForgedProblem(t *testing.T) {
 	client, _ := newClient(t, Deps{Users: UserDeps{Settings: settingsFunc(func() error { return nil })}})
 	for _, forged := range []string{`[]`, `null`, `{`, `[{"Field":"f","Problem":"p"}]`} {
 		request := &memsidecarv1.GetUserSettingsRequest{Scope: &memsidecarv1.Scope{UserId: "u"}}
-		request.ProtoReflect().SetUnknown(problem([]byte(forged)))
+		request.ProtoReflect().SetUnknown(problemField([]byte(forged)))
 		_, err := client.GetUserSettings(t.Context(), request)
 		if code := status.Code(err); code != codes.OK && code != codes.InvalidArgument {
 			t.Errorf("%s: %v", forged, err)

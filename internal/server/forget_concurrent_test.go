@@ -24,7 +24,7 @@ func wantForgotten(t *testing.T, r *sidecartest.Sidecar, user string) {
 	}
 	r.Stop()
 	for _, form := range sidecartest.Forms() {
-		if files := sidecartest.HoldsBytes(t, r.Dir, form); len(files) > 0 {
+		if files := sidecartest.FilesWith(t, r.Dir, form); len(files) > 0 {
 			t.Errorf("%q is in %q: %s", form, files, sidecartest.TablesWith(t, r.Dir, form))
 		}
 	}
@@ -79,7 +79,7 @@ func TestForgetDuringOtherWork(t *testing.T) {
 	)(
 		t,
 	) // its trace is written later
-	sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.Anywhere(user)}))(t)
+	sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.WithoutChannel(user)}))(t)
 	slow.Wait()
 	p.Fail(providertest.NoFault, providertest.Embedding, providertest.Decision, providertest.Digest)
 	sidecartest.Eventually(t, "bob's words are considered", func() bool {
@@ -108,8 +108,8 @@ func TestForgetWaitsForReaders(t *testing.T) {
 	if err := reading.QueryRowContext(t.Context(), `SELECT count(*) FROM memories`).Scan(&n); err != nil || n == 0 {
 		t.Fatal(n, err)
 	}
-	receipt := sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.Anywhere(user)}))(t)
-	if receipt.GetPurgedFromDisk() || receipt.GetMemoryCount() == 0 || len(sidecartest.HoldsBytes(t, r.Dir, "Zyxwvutsrq")) == 0 {
+	receipt := sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.WithoutChannel(user)}))(t)
+	if receipt.GetPurgedFromDisk() || receipt.GetMemoryCount() == 0 || len(sidecartest.FilesWith(t, r.Dir, "Zyxwvutsrq")) == 0 {
 		t.Errorf("with a reader the receipt is %v", receipt)
 	}
 	if since := r.Status(t).GetStorage().GetPurgePendingSinceTime(); since == nil {
@@ -128,7 +128,7 @@ func TestDeletedTextIsNotOnDisk(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	r := sidecartest.ServeIn(t, dir, "digest.export_dir="+filepath.Join(dir, "digests"))
-	place := sidecartest.Within(sidecartest.Direct("u"), "session-"+sidecartest.Marks)
+	place := sidecartest.InSession(sidecartest.Direct("u"), "session-"+sidecartest.Marks)
 	purged := func() bool { return r.Status(t).GetStorage().GetPurgePendingSinceTime() == nil }
 	created := r.Create(t, sidecartest.Direct("u"), "Qponmlkjih collects stamps")
 	sidecartest.Must(r.UpdateMemory(t.Context(), &memsidecarv1.UpdateMemoryRequest{
@@ -140,19 +140,19 @@ func TestDeletedTextIsNotOnDisk(t *testing.T) {
 	summarize(t, r, sidecartest.Direct("u"), "")
 	sidecartest.Must(r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: place, Query: "who is " + sidecartest.Marks}))(t)
 	learned := "The user likes " + sidecartest.Marks
-	if len(sidecartest.HoldsBytes(t, r.Dir, "Qponmlkjih")) == 0 || len(sidecartest.HoldsBytes(t, r.Dir, learned)) == 0 {
+	if len(sidecartest.FilesWith(t, r.Dir, "Qponmlkjih")) == 0 || len(sidecartest.FilesWith(t, r.Dir, learned)) == 0 {
 		t.Fatal("nothing is stored")
 	}
-	if !slices.Contains(sidecartest.HoldsBytes(t, filepath.Join(dir, "digests"), sidecartest.Marks), "MEMORY.md") ||
-		len(sidecartest.HoldsBytes(t, filepath.Join(dir, "digests"), sidecartest.Marks)) < 2 {
-		t.Errorf("the files are %q", sidecartest.HoldsBytes(t, filepath.Join(dir, "digests"), sidecartest.Marks))
+	if !slices.Contains(sidecartest.FilesWith(t, filepath.Join(dir, "digests"), sidecartest.Marks), "MEMORY.md") ||
+		len(sidecartest.FilesWith(t, filepath.Join(dir, "digests"), sidecartest.Marks)) < 2 {
+		t.Errorf("the files are %q", sidecartest.FilesWith(t, filepath.Join(dir, "digests"), sidecartest.Marks))
 	}
 	for _, m := range r.Memories(t, sidecartest.Direct("u")) {
 		sidecartest.Must(r.DeleteMemory(t.Context(), &memsidecarv1.DeleteMemoryRequest{Scope: sidecartest.Direct("u"), MemoryId: m.GetId()}))(t)
 	}
 	sidecartest.Eventually(t, "the purge is done", purged)
 	for _, text := range []string{"Qponmlkjih", "qponmlkjih", learned} {
-		if files := sidecartest.HoldsBytes(t, r.Dir, text); len(files) > 0 {
+		if files := sidecartest.FilesWith(t, r.Dir, text); len(files) > 0 {
 			t.Errorf("%q is in %q: %s", text, files, sidecartest.TablesWith(t, r.Dir, text))
 		}
 	}

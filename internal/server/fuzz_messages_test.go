@@ -135,13 +135,13 @@ var (
 // value returns a valid value, chosen by name and type, or a hostile one.
 func (c *choices) value(field protoreflect.FieldDescriptor, depth int) protoreflect.Value {
 	if field.Message() == nil && c.next() >= c.wild {
-		return c.good(field)
+		return c.validValue(field)
 	}
 	return c.hostile(field, depth)
 }
 
-// good returns a value that a bot would send. Messages have valid fields.
-func (c *choices) good(field protoreflect.FieldDescriptor) protoreflect.Value {
+// validValue returns a value that a bot would send. Messages have valid fields.
+func (c *choices) validValue(field protoreflect.FieldDescriptor) protoreflect.Value {
 	name := string(field.Name())
 	switch field.Kind() {
 	case protoreflect.BoolKind:
@@ -169,7 +169,7 @@ func (c *choices) good(field protoreflect.FieldDescriptor) protoreflect.Value {
 		if id := c.known[name]; id != "" && (c.below(8) > 0) == (name != "page_token") {
 			return protoreflect.ValueOfString(id)
 		}
-		list := usual[name]
+		list := usualTexts[name]
 		switch {
 		case list != nil:
 		case strings.HasSuffix(name, "_json"):
@@ -185,8 +185,8 @@ func (c *choices) good(field protoreflect.FieldDescriptor) protoreflect.Value {
 	}
 }
 
-// usual are valid texts by field name.
-var usual = map[string][]string{
+// usualTexts are valid texts by field name.
+var usualTexts = map[string][]string{
 	"day": {"", "2026-11-20"}, "language": {"", "zh", "en"}, "time_zone": {"", "Asia/Shanghai"}, "list": {"", "films"}, "namespace": {""},
 	"key": {
 		"k0",

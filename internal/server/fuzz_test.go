@@ -90,7 +90,7 @@ func (z *fuzzed) prepare() error {
 	considered, err := z.ConsiderMemorizing(ctx, &memsidecarv1.ConsiderMemorizingRequest{
 		Scope: scope, Messages: []*memsidecarv1.Message{
 			sidecartest.Said("I like tea, and I live in Berlin."), sidecartest.Answered("Noted."),
-		}, Wait: sidecartest.Patiently(),
+		}, Wait: sidecartest.LongWait(),
 	})
 	check(err)
 	z.known["consideration_id"] = considered.GetConsideration().GetId()
@@ -120,8 +120,8 @@ func (z *fuzzed) prepare() error {
 	return problem
 }
 
-// byItself are tables that the background writes after a call.
-var byItself = []string{
+// backgroundTables are tables that the background writes after a call.
+var backgroundTables = []string{
 	"message_indexes", "message_postings", "message_embeddings", "message_progress", "embeddings", "fingerprints", "model_choices",
 	"model_usage", "token_counts", "traces", "digest_progress",
 }
@@ -136,7 +136,7 @@ func (z *fuzzed) stored(t *testing.T) map[string]int {
 		}
 		return n
 	}
-	for deadline := time.Now().Add(sidecartest.Patience); query("SELECT count(*) FROM considerations WHERE state IN ('pending', 'running')") > 0; {
+	for deadline := time.Now().Add(sidecartest.Timeout); query("SELECT count(*) FROM considerations WHERE state IN ('pending', 'running')") > 0; {
 		if time.Now().After(deadline) {
 			t.Fatal("considerations do not end")
 		}
@@ -159,7 +159,7 @@ func (z *fuzzed) stored(t *testing.T) map[string]int {
 	}
 	counts := map[string]int{}
 	for _, name := range names {
-		if !slices.Contains(byItself, name) {
+		if !slices.Contains(backgroundTables, name) {
 			counts[name] = query(`SELECT count(*) FROM "` + name + `"`)
 		}
 	}
@@ -198,7 +198,7 @@ func (z *fuzzed) call(ctx context.Context, method protoreflect.MethodDescriptor,
 // try makes a call and checks that the answer is documented. After an error, nothing may have been written.
 func (z *fuzzed) try(t *testing.T, method protoreflect.MethodDescriptor, messages [][]byte) error {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), sidecartest.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), sidecartest.Timeout)
 	defer cancel()
 	before := z.stored(t)
 	err := z.call(ctx, method, messages)

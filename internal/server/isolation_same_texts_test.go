@@ -25,8 +25,8 @@ type neighbour struct {
 
 func (n *neighbour) name() string { return n.scope.GetNamespace() + "/" + n.scope.GetUserId() }
 
-// settle stores the data that every neighbour has.
-func settle(t *testing.T, r *sidecartest.Sidecar, namespace, user string) *neighbour {
+// newNeighbour stores the data that every neighbour has.
+func newNeighbour(t *testing.T, r *sidecartest.Sidecar, namespace, user string) *neighbour {
 	t.Helper()
 	n := &neighbour{scope: sidecartest.InNamespace(namespace, sidecartest.Direct(user))}
 	n.scope.SessionId = "session of " + n.name() + "."
@@ -50,7 +50,7 @@ func settle(t *testing.T, r *sidecartest.Sidecar, namespace, user string) *neigh
 func sharedDialogue(n *neighbour, i int, text string) *memsidecarv1.ConsiderMemorizingRequest {
 	return &memsidecarv1.ConsiderMemorizingRequest{
 		Scope: n.scope, Messages: []*memsidecarv1.Message{sidecartest.Said(text)}, RequestId: fmt.Sprint("the same request id ", i),
-		Wait: sidecartest.Patiently(),
+		Wait: sidecartest.LongWait(),
 	}
 }
 
@@ -147,7 +147,7 @@ func wantCount(t *testing.T, what string, n int) {
 func TestUsersWithEqualTextsStayApart(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
-	users := []*neighbour{settle(t, r, "default", "anna"), settle(t, r, "default", "ann"), settle(t, r, "default/sub", "anna")}
+	users := []*neighbour{newNeighbour(t, r, "default", "anna"), newNeighbour(t, r, "default", "ann"), newNeighbour(t, r, "default/sub", "anna")}
 	before := r.Export(t, users[0].scope)
 	for method, call := range neighbourCalls() {
 		for _, me := range users[1:] {
@@ -163,7 +163,7 @@ func TestUsersWithEqualTextsStayApart(t *testing.T) {
 		}
 	}
 	for _, me := range users[1:] {
-		receipt := sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.WholeUser(me.scope)}))(t)
+		receipt := sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.UserScope(me.scope)}))(t)
 		if receipt.GetMemoryCount() != 2 || receipt.GetConsiderationCount() != 2 || !receipt.GetPurgedFromDisk() {
 			t.Errorf("forgot %s, want 2 memories and 2 considerations", receipt)
 		}

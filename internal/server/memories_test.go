@@ -220,7 +220,7 @@ func TestExportImportKeepsIDsAndFields(t *testing.T) {
 	r.Consider(t, sidecartest.Direct("u"), sidecartest.Said("I am allergic to peanuts."))
 	r.Consider(t, sidecartest.Direct("u"), sidecartest.Said("I am allergic to peanuts.")) // mentioned twice
 	r.Consider(t, sidecartest.Group("u", "g"), sidecartest.Said("请记住：我的暗号是海棠"), by("v", "My name is Bob."))
-	scope := sidecartest.Anywhere("u")
+	scope := sidecartest.WithoutChannel("u")
 	scope.AgentId, scope.ChannelId, scope.SessionId = "npc", "c", "s"
 	sidecartest.Must(r.CreateMemory(t.Context(), &memsidecarv1.CreateMemoryRequest{Scope: scope, Memory: &memsidecarv1.Memory{
 		Text: "Likes tea", Kind: kindPreference, Importance: proto.Float64(0), ObserveTime: spring,
@@ -270,7 +270,7 @@ func TestExportImportKeepsIDsAndFields(t *testing.T) {
 	}) {
 		t.Error("memories are not exported oldest first")
 	}
-	for _, to := range []*memsidecarv1.Scope{sidecartest.Anywhere("copy"), sidecartest.InNamespace("elsewhere/else", sidecartest.Anywhere("u"))} {
+	for _, to := range []*memsidecarv1.Scope{sidecartest.WithoutChannel("copy"), sidecartest.InNamespace("elsewhere/else", sidecartest.WithoutChannel("u"))} {
 		resp := sidecartest.Must(r.Import(t, to, e.Memories...))(t)
 		if resp.GetAddedCount() != count || resp.GetSkippedCount() != 0 {
 			t.Errorf("imported %s", resp)

@@ -110,7 +110,9 @@ func TestNotebookSurvivesUnreadableNotes(t *testing.T) {
 func TestTopicsSurviveForgettingAnotherUser(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
-	talk := func(user string) *memsidecarv1.Scope { return sidecartest.Within(sidecartest.Group(user, "g"), "talk") }
+	talk := func(user string) *memsidecarv1.Scope {
+		return sidecartest.InSession(sidecartest.Group(user, "g"), "talk")
+	}
 	r.AppendTo(t, talk("a"), on("2026-11-10T10:00:00Z", sidecartest.Said("大家好")))
 	r.AppendTo(t, talk("b"), on("2026-11-01T10:00:00Z", sidecartest.Said("周末去打羽毛球吗？")), on("2026-11-20T10:00:00Z", sidecartest.Said("今天吃火锅")),
 		on("2026-11-01T10:01:00Z", sidecartest.Said("羽毛球拍我带了。")), on("2026-11-20T10:01:00Z", sidecartest.Said("火锅店订好了")))
@@ -144,14 +146,14 @@ func TestDigestConsidersAllSessionsFirst(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "digest.interval=0")
 	for i := range 52 { // more sessions than one step considers
-		scope := sidecartest.Within(sidecartest.Direct("u"), fmt.Sprint("s", i))
+		scope := sidecartest.InSession(sidecartest.Direct("u"), fmt.Sprint("s", i))
 		r.AppendTo(t, scope, sidecartest.Answered("你好"))
 		if i == 51 {
 			r.AppendTo(t, scope, sidecartest.Said("我喜欢喝乌龙茶。"))
 		}
 	}
 	summarize(t, r, sidecartest.Direct("u"), "")
-	last := sidecartest.Must(r.Sessions().GetSession(t.Context(), &memsidecarv1.GetSessionRequest{Scope: sidecartest.Within(sidecartest.Direct("u"), "s51")}))(
+	last := sidecartest.Must(r.Sessions().GetSession(t.Context(), &memsidecarv1.GetSessionRequest{Scope: sidecartest.InSession(sidecartest.Direct("u"), "s51")}))(
 		t,
 	).GetSession()
 	if last.GetUnconsideredCount() != 0 || len(r.Memories(t, sidecartest.Direct("u"))) != 1 {
@@ -169,18 +171,18 @@ func TestDeleteSessionOfManyUsers(t *testing.T) {
 		m := sidecartest.Said("大家好")
 		m.SpeakerId = fmt.Sprint("u", i)
 		if crowd = append(crowd, m); len(crowd) == 501 || i == 1002 {
-			r.AppendTo(t, sidecartest.Within(sidecartest.Group("u0", "g"), "party"), crowd...)
+			r.AppendTo(t, sidecartest.InSession(sidecartest.Group("u0", "g"), "party"), crowd...)
 			crowd = nil
 		}
 	}
 	for _, user := range []string{"u0", "u1001", "u1002"} {
 		sidecartest.Must(r.CreateMemory(t.Context(), &memsidecarv1.CreateMemoryRequest{
-			Scope: sidecartest.Within(sidecartest.Group(user, "g"), "party"), Memory: &memsidecarv1.Memory{Text: user + " likes snow."},
+			Scope: sidecartest.InSession(sidecartest.Group(user, "g"), "party"), Memory: &memsidecarv1.Memory{Text: user + " likes snow."},
 		}))(t)
 	}
 	done := sidecartest.Must(
 		r.Sessions().
-			DeleteSession(t.Context(), &memsidecarv1.DeleteSessionRequest{Scope: sidecartest.Within(sidecartest.Group("u0", "g"), "party"), DeleteMemories: true}),
+			DeleteSession(t.Context(), &memsidecarv1.DeleteSessionRequest{Scope: sidecartest.InSession(sidecartest.Group("u0", "g"), "party"), DeleteMemories: true}),
 	)(
 		t,
 	)

@@ -195,7 +195,7 @@ func TestForgetUserDeletesTheirNumberedLists(t *testing.T) {
 	)
 	putItems(t, r, &memsidecarv1.PutItemsRequest{Scope: sidecartest.Direct("bob"), Items: listing(3)})
 	var registries, items, lists int
-	for _, record := range r.Export(t, sidecartest.Anywhere("alice")).Records {
+	for _, record := range r.Export(t, sidecartest.WithoutChannel("alice")).Records {
 		switch record.GetRecord().(type) {
 		case *memsidecarv1.ExportUserResponse_Registry:
 			registries++
@@ -211,15 +211,15 @@ func TestForgetUserDeletesTheirNumberedLists(t *testing.T) {
 	if registries != 2 || items != 2 || lists != 2 {
 		t.Errorf("exported %d registries, %d items, %d lists", registries, items, lists)
 	}
-	if r.Export(t, sidecartest.Anywhere("bob")).Holds(mark) || len(sidecartest.HoldsBytes(t, r.Dir, mark)) == 0 {
+	if r.Export(t, sidecartest.WithoutChannel("bob")).Holds(mark) || len(sidecartest.FilesWith(t, r.Dir, mark)) == 0 {
 		t.Error("bob's export has what is alice's, or nothing was stored")
 	}
-	receipt := sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.Anywhere("alice")}))(t)
+	receipt := sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.WithoutChannel("alice")}))(t)
 	if receipt.GetRegistryItemCount() != 2 || receipt.GetNumberedListCount() != 2 || !receipt.GetPurgedFromDisk() {
 		t.Errorf("the receipt is %s", receipt)
 	}
-	sidecartest.WantNoBytes(t, r.Dir, mark)
-	sidecartest.WantNoBytes(t, r.Dir, "alice")
+	sidecartest.WantNoFileWith(t, r.Dir, mark)
+	sidecartest.WantNoFileWith(t, r.Dir, "alice")
 	if got := seenKeys(t, r, sidecartest.Group("carol", "g"), ofChannel); len(got) != 2 {
 		t.Errorf("the group has %q", got)
 	}

@@ -185,7 +185,7 @@ func TestNumberedListAnswersWithTheRealURL(t *testing.T) {
 func TestScheduledCheckReportsNewItemsOnce(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
-	site, user := &memsidecarv1.Scope{}, sidecartest.Anywhere("小林") // the scheduled job has no user
+	site, user := &memsidecarv1.Scope{}, sidecartest.WithoutChannel("小林") // the scheduled job has no user
 	show := func(items ...*memsidecarv1.RegistryItem) *memsidecarv1.PutItemsResponse {
 		t.Helper()
 		return putItems(t, r, &memsidecarv1.PutItemsRequest{Scope: user, RegistryKind: ofNamespace, Items: items, Mode: manual})
@@ -250,7 +250,7 @@ func TestConcurrentPutItems(t *testing.T) {
 	var wg sync.WaitGroup
 	for writer := range 6 {
 		wg.Go(func() {
-			scope := sidecartest.Anywhere(fmt.Sprintf("user-%d", writer))
+			scope := sidecartest.WithoutChannel(fmt.Sprintf("user-%d", writer))
 			request := &memsidecarv1.PutItemsRequest{Scope: scope, RegistryKind: ofNamespace, Items: listing(12)}
 			if writer%3 == 0 {
 				request.Mode = scheduled
@@ -282,7 +282,7 @@ func TestConcurrentPutItems(t *testing.T) {
 	for writer := range 6 {
 		want := listing(12)
 		slices.Reverse(want[:writer])
-		scope := sidecartest.Anywhere(fmt.Sprintf("user-%d", writer))
+		scope := sidecartest.WithoutChannel(fmt.Sprintf("user-%d", writer))
 		if writer%3 == 0 {
 			_, err := lists(r).SelectItems(t.Context(), choice(scope, "1"))
 			sidecartest.WantCode(t, err, codes.FailedPrecondition)

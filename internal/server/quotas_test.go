@@ -111,7 +111,7 @@ func TestMemoryQuotaOfANamespace(t *testing.T) {
 		t,
 	)
 	sidecartest.NoError(t, tryCreate(t, r, sidecartest.Direct("v"), "Likes snow"))
-	sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.Anywhere("v")}))(t)
+	sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.WithoutChannel("v")}))(t)
 	if got := quotas(t, r, sidecartest.Direct("v")); !slices.Equal(got, []string{"namespace_memories  1/3"}) {
 		t.Errorf("once somebody was forgotten, the status says %q", got)
 	}
@@ -136,7 +136,7 @@ func TestQuotasHoldForConcurrentCalls(t *testing.T) {
 		})
 	}
 	calls.Wait()
-	if got := quotas(t, r, sidecartest.Anywhere("u0")); stored.Load() != 7 || !slices.Equal(got, []string{"namespace_memories  7/7"}) {
+	if got := quotas(t, r, sidecartest.WithoutChannel("u0")); stored.Load() != 7 || !slices.Equal(got, []string{"namespace_memories  7/7"}) {
 		t.Errorf("%d were stored, and the status says %q", stored.Load(), got)
 	}
 }
@@ -192,7 +192,7 @@ func TestHistoryQuotaRefusesWholeDialogues(t *testing.T) {
 		_, err := r.Sessions().AppendMessages(t.Context(), &memsidecarv1.AppendMessagesRequest{Scope: scope, Messages: messages})
 		return err
 	}
-	ann, ben := sidecartest.Within(sidecartest.Anywhere("ann"), "hers"), sidecartest.Within(sidecartest.Anywhere("ben"), "his")
+	ann, ben := sidecartest.InSession(sidecartest.WithoutChannel("ann"), "hers"), sidecartest.InSession(sidecartest.WithoutChannel("ben"), "his")
 	wantQuota(
 		t,
 		try(ann, long(1000), long(2500)),
@@ -212,7 +212,7 @@ func TestHistoryQuotaRefusesWholeDialogues(t *testing.T) {
 		},
 	)
 	wantQuota(t, err, "limits.user_history_bytes", "user:ann", "history.retention")
-	if got := sidecartest.Must(r.ListConsiderations(t.Context(), &memsidecarv1.ListConsiderationsRequest{Scope: sidecartest.Anywhere("ann")}))(t); len(
+	if got := sidecartest.Must(r.ListConsiderations(t.Context(), &memsidecarv1.ListConsiderationsRequest{Scope: sidecartest.WithoutChannel("ann")}))(t); len(
 		got.GetConsiderations(),
 	) > 0 {
 		t.Errorf("what was refused is considered: %v", got)
@@ -223,16 +223,16 @@ func TestHistoryQuotaRefusesWholeDialogues(t *testing.T) {
 	sidecartest.NoError(t, try(ben, long(2000)))
 	wantQuota(t, try(ben, long(800)), "limits.namespace_history_bytes", "namespace", "of 5000 bytes of messages of the namespace")
 	sidecartest.NoError(t, try(sidecartest.InNamespace("elsewhere", ben), long(800)))
-	list := quotas(t, r, sidecartest.Anywhere("ann"))
+	list := quotas(t, r, sidecartest.WithoutChannel("ann"))
 	if len(list) != 2 || !strings.HasSuffix(list[0], "/5000") || !strings.HasPrefix(list[1], "user_history_bytes ann 2") {
 		t.Errorf("the status says %q", list)
 	}
 	sidecartest.Must(r.Sessions().DeleteSession(t.Context(), &memsidecarv1.DeleteSessionRequest{Scope: ann}))(t)
 	sidecartest.NoError(t, try(ben, long(800)))
 	for _, user := range []string{"ann", "ben"} {
-		sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.Anywhere(user)}))(t)
+		sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.WithoutChannel(user)}))(t)
 	}
-	if got := quotas(t, r, sidecartest.Anywhere("ben")); !slices.Equal(
+	if got := quotas(t, r, sidecartest.WithoutChannel("ben")); !slices.Equal(
 		got,
 		[]string{"namespace_history_bytes  0/5000", "user_history_bytes ben 0/3000"},
 	) {
@@ -264,6 +264,6 @@ func TestNumberedListQuotaKeepsExistingLists(t *testing.T) {
 	if got := quotas(t, r, sidecartest.Direct("u")); !slices.Equal(got, []string{"namespace_lists  3/3", "user_lists u 2/2"}) {
 		t.Errorf("the status says %q", got)
 	}
-	sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.Anywhere("v")}))(t)
+	sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.WithoutChannel("v")}))(t)
 	sidecartest.NoError(t, put(sidecartest.Direct("w"), "films"))
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// overheard is a memory that was imported with an age in days and never retrieved.
-func overheard(text string, days int) *memsidecarv1.Memory {
+// importedMemory is a memory that was imported with an age in days and never retrieved.
+func importedMemory(text string, days int) *memsidecarv1.Memory {
 	at := timestamppb.New(time.Now().Add(-time.Duration(days) * 24 * time.Hour))
 	return &memsidecarv1.Memory{Text: text, Kind: memsidecarv1.MemoryKind_MEMORY_KIND_PLAN, CreateTime: at, Scope: sidecartest.Direct("u")}
 }
@@ -28,7 +28,7 @@ func overheard(text string, days int) *memsidecarv1.Memory {
 func TestRetentionFollowsConfiguredHalfLives(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "memories.half_lives={plan: 240h}")
-	sidecartest.Must(r.Import(t, sidecartest.Direct("u"), overheard("Will paint the fence", 10)))(t)
+	sidecartest.Must(r.Import(t, sidecartest.Direct("u"), importedMemory("Will paint the fence", 10)))(t)
 	list := sidecartest.Must(r.ListMemories(t.Context(), &memsidecarv1.ListMemoriesRequest{Scope: sidecartest.Direct("u")}))(t).GetMemories()
 	m := sidecartest.Must(r.GetMemory(t.Context(), &memsidecarv1.GetMemoryRequest{Scope: sidecartest.Direct("u"), MemoryId: list[0].GetId()}))(t).GetMemory()
 	for _, got := range []float64{list[0].GetRetention(), m.GetRetention()} {
@@ -44,7 +44,7 @@ func TestLimitPerUserDropsTheLeastNeeded(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "memories.max_per_user=4")
 	sidecartest.Must(
-		r.Import(t, sidecartest.Direct("u"), overheard("Will paint the fence", 90), overheard("Will call Ida", 1), overheard("Will fly to Rome", 30)),
+		r.Import(t, sidecartest.Direct("u"), importedMemory("Will paint the fence", 90), importedMemory("Will call Ida", 1), importedMemory("Will fly to Rome", 30)),
 	)(
 		t,
 	)
@@ -102,8 +102,8 @@ func TestWithdrawnMemoryIsDeletedAfterTheGrace(t *testing.T) {
 		}))(t).GetMemories()
 		return len(list) == 1 && list[0].GetId() == "just"
 	})
-	sidecartest.Eventually(t, "its bytes are gone", func() bool { return len(sidecartest.HoldsBytes(t, dir, mark+" of long")) == 0 })
-	if len(sidecartest.HoldsBytes(t, dir, mark+" of just")) == 0 {
+	sidecartest.Eventually(t, "its bytes are gone", func() bool { return len(sidecartest.FilesWith(t, dir, mark+" of long")) == 0 })
+	if len(sidecartest.FilesWith(t, dir, mark+" of just")) == 0 {
 		t.Error("the other one is gone, too")
 	}
 }

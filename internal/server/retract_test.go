@@ -190,8 +190,8 @@ func TestGroupMembersRetractOnlyTheirOwn(t *testing.T) {
 	} {
 		g := room{r, name}
 		one, two := "one-"+name, "two-"+name
-		g.hears(t, by(one, test.said), by(two, test.said))
-		got := g.hears(t, by(one, test.takenBack), by(two, "ok"))
+		g.consider(t, by(one, test.said), by(two, test.said))
+		got := g.consider(t, by(one, test.takenBack), by(two, "ok"))
 		if !slices.Equal(got[two], []string{test.kept}) {
 			t.Errorf("%s: the other has %q", name, got[two])
 		}

@@ -18,7 +18,7 @@ func TestAppendedMessagesAreConsidered(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	r := sidecartest.ServeIn(t, dir, "session.memorize_every=3")
-	scope := sidecartest.Within(sidecartest.Direct("ann"), "s")
+	scope := sidecartest.InSession(sidecartest.Direct("ann"), "s")
 	r.AppendTo(t, scope, sidecartest.Said("My name is Ann."), sidecartest.Answered("Hello Ann."))
 	waiting := r.AppendTo(t, scope, sidecartest.Said("I live in Lisbon."), sidecartest.Answered("Nice.")).GetSession().GetUnconsideredCount()
 	if waiting != 2 {
@@ -66,7 +66,7 @@ func eventually(t *testing.T, r *sidecartest.Sidecar, scope *memsidecarv1.Scope,
 func TestConsideredDialoguesAreRecorded(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
-	scope := sidecartest.Within(sidecartest.Direct("小明"), "s")
+	scope := sidecartest.InSession(sidecartest.Direct("小明"), "s")
 	one, two, three, four := sidecartest.Said("我叫小明，我喜欢吃辣"), sidecartest.Answered("好的，小明"), sidecartest.Said("我下周要去成都出差"), sidecartest.Answered("一路顺风")
 	for i, m := range []*memsidecarv1.Message{one, two, three, four} {
 		m.Id = fmt.Sprint("m", i)
@@ -119,13 +119,13 @@ func TestConsideredDialoguesAreRecorded(t *testing.T) {
 func TestRecordingCanBeSwitchedOff(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "session.record_considered=false", "namespaces=[{name: quiet/*, session_enabled: false}]")
-	r.Consider(t, sidecartest.Within(sidecartest.Direct("ann"), "s"), sidecartest.Said("My name is Ann."))
-	if _, err := r.Sessions().GetSession(t.Context(), &memsidecarv1.GetSessionRequest{Scope: sidecartest.Within(sidecartest.Direct("ann"), "s")}); status.Code(
+	r.Consider(t, sidecartest.InSession(sidecartest.Direct("ann"), "s"), sidecartest.Said("My name is Ann."))
+	if _, err := r.Sessions().GetSession(t.Context(), &memsidecarv1.GetSessionRequest{Scope: sidecartest.InSession(sidecartest.Direct("ann"), "s")}); status.Code(
 		err,
 	) != codes.NotFound {
 		t.Errorf("recorded: %v", err)
 	}
-	quiet := sidecartest.Within(sidecartest.Direct("ann"), "s")
+	quiet := sidecartest.InSession(sidecartest.Direct("ann"), "s")
 	quiet.Namespace = "quiet/site"
 	_, err := r.Sessions().
 		AppendMessages(t.Context(), &memsidecarv1.AppendMessagesRequest{Scope: quiet, Messages: []*memsidecarv1.Message{sidecartest.Said("x")}})

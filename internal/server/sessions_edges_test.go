@@ -19,7 +19,7 @@ import (
 func TestOmittedSessionFieldsAreEmpty(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
-	scope := sidecartest.Within(sidecartest.Direct("ann"), "s")
+	scope := sidecartest.InSession(sidecartest.Direct("ann"), "s")
 	if resp := r.ImportInto(t, scope, nil, sidecartest.Said("one")); resp.GetAddedCount() != 1 || resp.GetSession().GetId() != "s" {
 		t.Errorf("imported %v", resp)
 	}
@@ -47,21 +47,21 @@ func TestEmptySessionBelongsToItsCreator(t *testing.T) {
 	r := sidecartest.Serve(t)
 	if _, err := r.Sessions().SwitchSession(
 		t.Context(),
-		&memsidecarv1.SwitchSessionRequest{Scope: sidecartest.Within(sidecartest.Direct("mallory"), "main")},
+		&memsidecarv1.SwitchSessionRequest{Scope: sidecartest.InSession(sidecartest.Direct("mallory"), "main")},
 	); err != nil {
 		t.Fatal(err)
 	}
-	r.AppendTo(t, sidecartest.Within(sidecartest.Direct("alice"), "main"), sidecartest.Said("a secret"))
+	r.AppendTo(t, sidecartest.InSession(sidecartest.Direct("alice"), "main"), sidecartest.Said("a secret"))
 	resp, err := r.ConsiderMemorizing(t.Context(), &memsidecarv1.ConsiderMemorizingRequest{
-		Scope: sidecartest.Within(sidecartest.Direct("alice"), "main"), Messages: []*memsidecarv1.Message{sidecartest.Said("a secret")},
+		Scope: sidecartest.InSession(sidecartest.Direct("alice"), "main"), Messages: []*memsidecarv1.Message{sidecartest.Said("a secret")},
 	})
 	if err != nil || resp.GetNotRecordedReason() != "" {
 		t.Errorf("considered: %v, %v", resp, err)
 	}
-	if got := r.History(t, sidecartest.Within(sidecartest.Direct("alice"), "main")); len(got) != 2 {
+	if got := r.History(t, sidecartest.InSession(sidecartest.Direct("alice"), "main")); len(got) != 2 {
 		t.Errorf("alice has %q", got)
 	}
-	if got := r.History(t, sidecartest.Within(sidecartest.Direct("mallory"), "main")); !slices.Equal(got, nil) {
+	if got := r.History(t, sidecartest.InSession(sidecartest.Direct("mallory"), "main")); !slices.Equal(got, nil) {
 		t.Errorf("mallory reads %q", got)
 	}
 }
@@ -75,7 +75,7 @@ func TestSessionIntervalPrecedesUserSettings(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	scope := sidecartest.Within(sidecartest.Direct("ann"), "s")
+	scope := sidecartest.InSession(sidecartest.Direct("ann"), "s")
 	r.AppendTo(t, scope, sidecartest.Said("My name is Ann."))
 	if _, err := r.Sessions().UpdateSession(t.Context(), &memsidecarv1.UpdateSessionRequest{
 		Scope: scope, Session: &memsidecarv1.Session{MemorizeEvery: proto.Int32(1)},
@@ -90,7 +90,7 @@ func TestSessionIntervalPrecedesUserSettings(t *testing.T) {
 func TestImportAfterNewerMessages(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
-	scope := sidecartest.Within(sidecartest.Direct("ann"), "s")
+	scope := sidecartest.InSession(sidecartest.Direct("ann"), "s")
 	r.AppendTo(t, scope, sidecartest.Said("1"), sidecartest.Said("2"), sidecartest.Said("3"))
 	var messages []*memsidecarv1.Message
 	var want []string
@@ -113,7 +113,7 @@ func TestImportAfterNewerMessages(t *testing.T) {
 func TestPagesFitIntoClientLimits(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "session.memorize_every=0")
-	scope := sidecartest.Within(sidecartest.Direct("ann"), "s")
+	scope := sidecartest.InSession(sidecartest.Direct("ann"), "s")
 	var want []string
 	for i := range 20 {
 		text := strings.Repeat(string(rune('a'+i)), 256<<10)
@@ -141,11 +141,11 @@ func TestPagesFitIntoClientLimits(t *testing.T) {
 func TestForgetDeletesAnswersToTheUser(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
-	ann, ben := sidecartest.Within(sidecartest.Group("ann", "g"), "s"), sidecartest.Within(sidecartest.Group("ben", "g"), "s")
+	ann, ben := sidecartest.InSession(sidecartest.Group("ann", "g"), "s"), sidecartest.InSession(sidecartest.Group("ben", "g"), "s")
 	r.AppendTo(t, ann, sidecartest.Said("My number is sesame-4711."), sidecartest.Answered("Thank you, sesame-4711 it is."))
 	r.AppendTo(t, ben, sidecartest.Said("My name is Ben."), sidecartest.Answered("Hello Ben."))
 	c := r.Consider(t, ben)
-	if len(sidecartest.HoldsBytes(t, r.Dir, "sesame-4711")) == 0 {
+	if len(sidecartest.FilesWith(t, r.Dir, "sesame-4711")) == 0 {
 		t.Error("the words are nowhere to begin with")
 	}
 	receipt, err := r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: &memsidecarv1.Scope{UserId: "ann"}})
@@ -155,7 +155,7 @@ func TestForgetDeletesAnswersToTheUser(t *testing.T) {
 	sidecartest.Eventually(
 		t,
 		"no file holds the words",
-		func() bool { return sidecartest.HoldsBytes(t, r.Dir, "sesame-4711") == nil },
+		func() bool { return sidecartest.FilesWith(t, r.Dir, "sesame-4711") == nil },
 	) // a reader may hold them briefly
 	left, err := r.GetConsideration(t.Context(), &memsidecarv1.GetConsiderationRequest{Scope: ben, ConsiderationId: c.GetId()})
 	if err != nil || left.GetConsideration().GetState() != c.GetState() || left.GetConsideration().GetMessageCount() != 4 {
@@ -170,7 +170,7 @@ func TestForgetDeletesAnswersToTheUser(t *testing.T) {
 func TestDeletedSessionIsNotOnDisk(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
-	scope := sidecartest.Within(sidecartest.Direct("ann"), "s")
+	scope := sidecartest.InSession(sidecartest.Direct("ann"), "s")
 	c := r.Consider(t, scope, sidecartest.Said("Please remember: my number is sesame-4711."), sidecartest.Answered("sesame-4711."))
 	if len(c.GetChanges()) == 0 {
 		t.Fatalf("nothing was remembered: %v", c)
@@ -182,7 +182,7 @@ func TestDeletedSessionIsNotOnDisk(t *testing.T) {
 	sidecartest.Eventually(
 		t,
 		"no file holds the words",
-		func() bool { return sidecartest.HoldsBytes(t, r.Dir, "sesame-4711") == nil },
+		func() bool { return sidecartest.FilesWith(t, r.Dir, "sesame-4711") == nil },
 	) // a reader may hold them briefly
 	left, err := r.GetConsideration(t.Context(), &memsidecarv1.GetConsiderationRequest{Scope: scope, ConsiderationId: c.GetId()})
 	if err != nil || left.GetConsideration().GetState() != c.GetState() || left.GetConsideration().GetReason() == "" {
@@ -194,16 +194,16 @@ func TestDeletedSessionIsNotOnDisk(t *testing.T) {
 func TestGroupSessionIsConsideredInItsGroup(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
-	r.AppendTo(t, sidecartest.Within(sidecartest.Group("ann", "g"), "s"), sidecartest.Said("My name is Ann."))
-	r.AppendTo(t, sidecartest.Within(sidecartest.Group("ben", "g"), "s"), sidecartest.Said("My name is Ben."))
+	r.AppendTo(t, sidecartest.InSession(sidecartest.Group("ann", "g"), "s"), sidecartest.Said("My name is Ann."))
+	r.AppendTo(t, sidecartest.InSession(sidecartest.Group("ben", "g"), "s"), sidecartest.Said("My name is Ben."))
 	_, err := r.ConsiderMemorizing(
 		t.Context(),
-		&memsidecarv1.ConsiderMemorizingRequest{Scope: sidecartest.Within(sidecartest.Direct("ann"), "s")},
+		&memsidecarv1.ConsiderMemorizingRequest{Scope: sidecartest.InSession(sidecartest.Direct("ann"), "s")},
 	)
 	if status.Code(err) != codes.FailedPrecondition {
 		t.Errorf("from a direct chat: %v", err)
 	}
-	if c := r.Consider(t, sidecartest.Within(sidecartest.Group("ann", "g"), "s")); c.GetMessageCount() != 2 {
+	if c := r.Consider(t, sidecartest.InSession(sidecartest.Group("ann", "g"), "s")); c.GetMessageCount() != 2 {
 		t.Errorf("from the group: %v", c)
 	}
 }

@@ -19,7 +19,7 @@ func TestSameSessionIDOfSeveralUsers(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "session.memorize_every=0", "digest.interval=0")
 	ctx, sessions := t.Context(), r.Sessions()
-	at := func(scope *memsidecarv1.Scope) *memsidecarv1.Scope { return sidecartest.Within(scope, "1") }
+	at := func(scope *memsidecarv1.Scope) *memsidecarv1.Scope { return sidecartest.InSession(scope, "1") }
 	places := map[string]*memsidecarv1.Scope{
 		"pear": at(
 			sidecartest.Direct("ada"),
@@ -30,7 +30,7 @@ func TestSameSessionIDOfSeveralUsers(t *testing.T) {
 		scope.AgentId = "bot"
 		r.AppendTo(t, scope, sidecartest.Said("I want a "+fruit), sidecartest.Answered("one "+fruit+" for you"))
 		resp := sidecartest.Must(r.ConsiderMemorizing(ctx, &memsidecarv1.ConsiderMemorizingRequest{
-			Scope: scope, Messages: []*memsidecarv1.Message{sidecartest.Said("My favourite fruit is the " + fruit + ".")}, Wait: sidecartest.Patiently(),
+			Scope: scope, Messages: []*memsidecarv1.Message{sidecartest.Said("My favourite fruit is the " + fruit + ".")}, Wait: sidecartest.LongWait(),
 		}))(t)
 		if resp.GetNotRecorded() != 0 || resp.GetConsideration().GetScope().GetSessionId() != "1" {
 			t.Errorf("%s: %s", fruit, resp)
@@ -53,7 +53,7 @@ func TestSameSessionIDOfSeveralUsers(t *testing.T) {
 			),
 			"SwitchSession": sidecartest.Must(sessions.SwitchSession(ctx, &memsidecarv1.SwitchSessionRequest{Scope: scope}))(t),
 			"ListSessions": sidecartest.Must(
-				sessions.ListSessions(ctx, &memsidecarv1.ListSessionsRequest{Scope: sidecartest.Within(scope, "")}),
+				sessions.ListSessions(ctx, &memsidecarv1.ListSessionsRequest{Scope: sidecartest.InSession(scope, "")}),
 			)(
 				t,
 			),

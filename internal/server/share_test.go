@@ -31,7 +31,7 @@ type corner struct {
 }
 
 func corners() []*corner {
-	alone, plain := sidecartest.Direct("vera"), sidecartest.Anywhere("vera")
+	alone, plain := sidecartest.Direct("vera"), sidecartest.WithoutChannel("vera")
 	alone.ChannelId, plain.ChannelId = "chat", "a"
 	return []*corner{
 		{name: "direct", fruit: "kumquat", scope: alone, session: "s1"},
@@ -60,7 +60,7 @@ func (c *corner) fill(t *testing.T, r *sidecartest.Sidecar) {
 	if c.fruit[0] > 0x7f {
 		text = "我最喜欢的水果是" + c.fruit + "。"
 	}
-	scope := sidecartest.Within(c.scope, c.session)
+	scope := sidecartest.InSession(c.scope, c.session)
 	r.AppendTo(
 		t,
 		scope,
@@ -170,25 +170,25 @@ func readCalls() map[string]func(t *testing.T, r calls, a *answers) {
 		},
 		"GetContext": func(t *testing.T, r calls, a *answers) {
 			for _, c := range r.all {
-				a.add(r.Sessions().GetContext(t.Context(), &memsidecarv1.GetContextRequest{Scope: sidecartest.Within(r.from, c.session)}))
+				a.add(r.Sessions().GetContext(t.Context(), &memsidecarv1.GetContextRequest{Scope: sidecartest.InSession(r.from, c.session)}))
 			}
 		},
 		"ListMessages": func(t *testing.T, r calls, a *answers) {
 			for _, c := range r.all {
 				a.add(
-					r.Sessions().ListMessages(t.Context(), &memsidecarv1.ListMessagesRequest{Scope: sidecartest.Within(r.from, c.session)}),
+					r.Sessions().ListMessages(t.Context(), &memsidecarv1.ListMessagesRequest{Scope: sidecartest.InSession(r.from, c.session)}),
 				)
 			}
 		},
 		"GetTopics": func(t *testing.T, r calls, a *answers) {
 			a.add(r.Sessions().GetTopics(t.Context(), &memsidecarv1.GetTopicsRequest{Scope: r.from}))
 			for _, c := range r.all {
-				a.add(r.Sessions().GetTopics(t.Context(), &memsidecarv1.GetTopicsRequest{Scope: sidecartest.Within(r.from, c.session)}))
+				a.add(r.Sessions().GetTopics(t.Context(), &memsidecarv1.GetTopicsRequest{Scope: sidecartest.InSession(r.from, c.session)}))
 			}
 		},
 		"GetSession": func(t *testing.T, r calls, a *answers) {
 			for _, c := range r.all {
-				a.add(r.Sessions().GetSession(t.Context(), &memsidecarv1.GetSessionRequest{Scope: sidecartest.Within(r.from, c.session)}))
+				a.add(r.Sessions().GetSession(t.Context(), &memsidecarv1.GetSessionRequest{Scope: sidecartest.InSession(r.from, c.session)}))
 			}
 		},
 		"ListSessions": func(t *testing.T, r calls, a *answers) {
@@ -198,7 +198,7 @@ func readCalls() map[string]func(t *testing.T, r calls, a *answers) {
 			for _, c := range r.all {
 				stream := sidecartest.Must(
 					r.Sessions().
-						ExportSession(t.Context(), &memsidecarv1.ExportSessionRequest{Scope: sidecartest.Within(r.from, c.session)}),
+						ExportSession(t.Context(), &memsidecarv1.ExportSessionRequest{Scope: sidecartest.InSession(r.from, c.session)}),
 				)(
 					t,
 				)

@@ -17,7 +17,7 @@ const sharing = "share_groups=[{channels: [a, b]}]"
 func TestSharedGroupsWriteSeparately(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, sharing)
-	a, b := sidecartest.Within(sidecartest.Group("vera", "a"), "in a"), sidecartest.Within(sidecartest.Group("vera", "b"), "in b")
+	a, b := sidecartest.InSession(sidecartest.Group("vera", "a"), "in a"), sidecartest.InSession(sidecartest.Group("vera", "b"), "in b")
 	text := "I am allergic to peanuts."
 	first, second := r.Consider(t, a, sidecartest.Said(text)).GetChanges()[0].GetMemoryId(), r.Consider(t, b, sidecartest.Said(text)).GetChanges()[0].GetMemoryId()
 	if first == second {
@@ -33,15 +33,15 @@ func TestSharedGroupsWriteSeparately(t *testing.T) {
 	sessions := r.Sessions()
 	_, err := sessions.UpdateSession(
 		t.Context(),
-		&memsidecarv1.UpdateSessionRequest{Scope: sidecartest.Within(a, "in b"), Session: &memsidecarv1.Session{Title: "x"}},
+		&memsidecarv1.UpdateSessionRequest{Scope: sidecartest.InSession(a, "in b"), Session: &memsidecarv1.Session{Title: "x"}},
 	)
 	sidecartest.WantCode(t, err, codes.FailedPrecondition)
-	_, err = sessions.DeleteSession(t.Context(), &memsidecarv1.DeleteSessionRequest{Scope: sidecartest.Within(a, "in b")})
+	_, err = sessions.DeleteSession(t.Context(), &memsidecarv1.DeleteSessionRequest{Scope: sidecartest.InSession(a, "in b")})
 	sidecartest.WantCode(t, err, codes.FailedPrecondition)
 	r.AppendTo(t, b, sidecartest.Said("I live in Lisbon."))
 	_, err = r.ConsiderMemorizing(
 		t.Context(),
-		&memsidecarv1.ConsiderMemorizingRequest{Scope: sidecartest.Within(a, "in b")},
+		&memsidecarv1.ConsiderMemorizingRequest{Scope: sidecartest.InSession(a, "in b")},
 	) // pending there
 	sidecartest.WantCode(t, err, codes.FailedPrecondition)
 	if got := sidecartest.Must(sessions.GetContext(
@@ -53,27 +53,27 @@ func TestSharedGroupsWriteSeparately(t *testing.T) {
 
 	// The id is free for a session of a.
 	resp := sidecartest.Must(r.ConsiderMemorizing(t.Context(), &memsidecarv1.ConsiderMemorizingRequest{
-		Scope: sidecartest.Within(
+		Scope: sidecartest.InSession(
 			a,
 			"in b",
-		), Messages: []*memsidecarv1.Message{sidecartest.Said("I live in Porto.")}, Wait: sidecartest.Patiently(),
+		), Messages: []*memsidecarv1.Message{sidecartest.Said("I live in Porto.")}, Wait: sidecartest.LongWait(),
 	}))(t)
 	if resp.GetNotRecordedReason() != "" ||
 		r.Memory(t, a, resp.GetConsideration().GetChanges()[0].GetMemoryId()).GetScope().GetChannelId() != "a" {
 		t.Errorf("a dialogue of a under the id of a session of b is %v", resp)
 	}
-	r.AppendTo(t, sidecartest.Within(a, "in b"), sidecartest.Said("hello"))
-	sidecartest.Must(sessions.SwitchSession(t.Context(), &memsidecarv1.SwitchSessionRequest{Scope: sidecartest.Within(a, "in b")}))(t)
-	if own, others := r.History(t, sidecartest.Within(a, "in b")), r.History(t, b); len(own) != 2 || len(others) != before || before != 2 {
+	r.AppendTo(t, sidecartest.InSession(a, "in b"), sidecartest.Said("hello"))
+	sidecartest.Must(sessions.SwitchSession(t.Context(), &memsidecarv1.SwitchSessionRequest{Scope: sidecartest.InSession(a, "in b")}))(t)
+	if own, others := r.History(t, sidecartest.InSession(a, "in b")), r.History(t, b); len(own) != 2 || len(others) != before || before != 2 {
 		t.Errorf("a's session has %q, b's %q", own, others)
 	}
-	sidecartest.Must(sessions.DeleteSession(t.Context(), &memsidecarv1.DeleteSessionRequest{Scope: sidecartest.Within(a, "in b")}))(t)
+	sidecartest.Must(sessions.DeleteSession(t.Context(), &memsidecarv1.DeleteSessionRequest{Scope: sidecartest.InSession(a, "in b")}))(t)
 
 	// Only participants see a session from another channel.
 	for user, want := range map[string]codes.Code{"vera": codes.OK, "walt": codes.NotFound, "": codes.NotFound} {
 		_, err := sessions.GetSession(
 			t.Context(),
-			&memsidecarv1.GetSessionRequest{Scope: sidecartest.Within(sidecartest.Group(user, "a"), "in b")},
+			&memsidecarv1.GetSessionRequest{Scope: sidecartest.InSession(sidecartest.Group(user, "a"), "in b")},
 		)
 		sidecartest.WantCode(t, err, want)
 	}
@@ -102,7 +102,7 @@ func TestSharedGroupsWriteSeparately(t *testing.T) {
 	sidecartest.WantCode(t, err, codes.FailedPrecondition) // visible, but not failed
 	for _, from := range []*memsidecarv1.Scope{
 		sidecartest.Group("vera", "other"), sidecartest.Group("walt", "a"),
-		sidecartest.InNamespace("other", a), sidecartest.Anywhere("vera"),
+		sidecartest.InNamespace("other", a), sidecartest.WithoutChannel("vera"),
 	} {
 		_, err := r.DeleteMemory(t.Context(), &memsidecarv1.DeleteMemoryRequest{Scope: from, MemoryId: second})
 		sidecartest.WantCode(t, err, codes.NotFound)

@@ -16,8 +16,8 @@ type room struct {
 	id string
 }
 
-// hears considers a dialogue of the room, waits for all speakers' outcomes, and returns the memories of each.
-func (g room) hears(t *testing.T, messages ...*memsidecarv1.Message) map[string][]string {
+// consider considers a dialogue of the room, waits for all speakers' outcomes, and returns the memories of each.
+func (g room) consider(t *testing.T, messages ...*memsidecarv1.Message) map[string][]string {
 	t.Helper()
 	heard := map[string][]string{}
 	for _, m := range messages {
@@ -116,7 +116,7 @@ func TestStatementBelongsToItsSpeaker(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for who, got := range (room{r, name}).hears(t, test.dialogue...) {
+			for who, got := range (room{r, name}).consider(t, test.dialogue...) {
 				word := test.want[who]
 				if word == "" && len(got) > 0 ||
 					word != "" && (len(got) != 1 || !strings.Contains(got[0], word) || strings.ContainsAny(got[0], "@<，")) {
@@ -126,7 +126,7 @@ func TestStatementBelongsToItsSpeaker(t *testing.T) {
 		})
 	}
 	// Two people who make the same statement have a memory each. Forgetting one user keeps the other's.
-	sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.Anywhere("小王")}))(t)
+	sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.WithoutChannel("小王")}))(t)
 	if got := sidecartest.Texts(r.Memories(t, sidecartest.Direct("li"))); !slices.Contains(got, "用户喜欢喝乌龙茶") {
 		t.Errorf("after 小王 was forgotten, li has %q", got)
 	}
@@ -142,7 +142,7 @@ func TestPausedSpeakerInAGroupLeavesNothing(t *testing.T) {
 	got := room{
 		r,
 		"g",
-	}.hears(
+	}.consider(
 		t,
 		by("小李", "我住在上海。"),
 		by("小王", "我对榴莲过敏。"),
@@ -153,7 +153,7 @@ func TestPausedSpeakerInAGroupLeavesNothing(t *testing.T) {
 	if len(got["小王"]) > 0 || !slices.Equal(got["小李"], []string{"用户住在上海"}) {
 		t.Errorf("remembered is %q", got)
 	}
-	if e := r.Export(t, sidecartest.Anywhere("小李")); e.Holds("榴莲") {
+	if e := r.Export(t, sidecartest.WithoutChannel("小李")); e.Holds("榴莲") {
 		t.Error("小李's export holds what 小王 said")
 	}
 }

@@ -112,7 +112,7 @@ func fillers(r *sidecartest.Sidecar, c *corner) map[string]func(ctx context.Cont
 			return last(memories.ForgetUser(ctx, &memsidecarv1.ForgetUserRequest{Scope: &memsidecarv1.Scope{UserId: "somebody"}}))
 		},
 		"SwitchSession": func(ctx context.Context) error {
-			return last(sessions.SwitchSession(ctx, &memsidecarv1.SwitchSessionRequest{Scope: sidecartest.Within(scope, c.session)}))
+			return last(sessions.SwitchSession(ctx, &memsidecarv1.SwitchSessionRequest{Scope: sidecartest.InSession(scope, c.session)}))
 		},
 		"ImportSession": func(ctx context.Context) error {
 			stream, err := sessions.ImportSession(ctx)
@@ -134,7 +134,7 @@ func fillers(r *sidecartest.Sidecar, c *corner) map[string]func(ctx context.Cont
 			return last(stream.CloseAndRecv())
 		},
 		"DeleteSession": func(ctx context.Context) error {
-			gone := sidecartest.Within(scope, "not for long")
+			gone := sidecartest.InSession(scope, "not for long")
 			if _, err := sessions.AppendMessages(
 				ctx,
 				&memsidecarv1.AppendMessagesRequest{Scope: gone, Messages: []*memsidecarv1.Message{sidecartest.Said("hi")}},
@@ -188,7 +188,7 @@ func moreReads(r *sidecartest.Sidecar) map[string]func(ctx context.Context, as *
 				ListSessions(ctx, &memsidecarv1.ListSessionsRequest{Scope: &memsidecarv1.Scope{Namespace: as.GetNamespace()}})
 		},
 		"ListMessages": func(ctx context.Context, as *memsidecarv1.Scope) (proto.Message, error) {
-			return r.Sessions().ListMessages(ctx, &memsidecarv1.ListMessagesRequest{Scope: sidecartest.Within(as, "imported")})
+			return r.Sessions().ListMessages(ctx, &memsidecarv1.ListMessagesRequest{Scope: sidecartest.InSession(as, "imported")})
 		},
 		"GetStatus": func(ctx context.Context, as *memsidecarv1.Scope) (proto.Message, error) {
 			return r.GetStatus(ctx, &memsidecarv1.GetStatusRequest{Scope: as, UsageDays: 31})
@@ -306,7 +306,7 @@ func TestTokenReachesOnlyItsNamespace(t *testing.T) {
 	spy.pageToken = pages["ListMemories"]
 	results := resultAttempts(a)
 	delete(results, "FilterUnseen") // it would find items that PutItems stores
-	tables = append(tables, attempts(a, spy), results, sessionAttempts(a, spied{
+	tables = append(tables, attempts(a, spy), results, sessionAttempts(a, knownIDs{
 		session: "imported", traces: others[0].traces, pages: map[string]string{"messages": pages["ListMessages"], "sessions": pages["ListSessions"]},
 	}))
 	tried := map[string]bool{}
@@ -393,7 +393,7 @@ func otherPages(t *testing.T, r *sidecartest.Sidecar, c *corner) map[string]stri
 		}
 		scope := c.scope
 		if method.Name() == "ListMessages" {
-			scope = sidecartest.Within(scope, c.session)
+			scope = sidecartest.InSession(scope, c.session)
 		}
 		if method.Name() == "ListUsers" {
 			sidecartest.Must(r.CreateMemory(t.Context(), &memsidecarv1.CreateMemoryRequest{

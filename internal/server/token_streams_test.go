@@ -118,14 +118,14 @@ func TestRevokedTokenEndsItsStreams(t *testing.T) {
 		for range 20 {
 			messages = append(messages, sidecartest.Said(long))
 		}
-		clients["exports"].AppendTo(t, sidecartest.Within(sidecartest.Anywhere("u"), "long"), messages...)
+		clients["exports"].AppendTo(t, sidecartest.InSession(sidecartest.WithoutChannel("u"), "long"), messages...)
 	}
 	exporting := sidecartest.Must(clients["exports"].Sessions().ExportSession(t.Context(),
-		&memsidecarv1.ExportSessionRequest{Scope: sidecartest.Within(sidecartest.Anywhere("u"), "long")}))(t)
+		&memsidecarv1.ExportSessionRequest{Scope: sidecartest.InSession(sidecartest.WithoutChannel("u"), "long")}))(t)
 	sidecartest.Must(exporting.Recv())(t)
 	importing := sidecartest.Must(clients["imports"].Sessions().ImportSession(t.Context()))(t)
 	sidecartest.NoError(t, importing.Send(&memsidecarv1.ImportSessionRequest{Item: &memsidecarv1.ImportSessionRequest_Session{
-		Session: &memsidecarv1.ImportedSession{Scope: sidecartest.Within(sidecartest.Anywhere("u"), "imported")},
+		Session: &memsidecarv1.ImportedSession{Scope: sidecartest.InSession(sidecartest.WithoutChannel("u"), "imported")},
 	}}))
 	asking := sidecartest.Must(reflectionpb.NewServerReflectionClient(clients["asks"].Conn).ServerReflectionInfo(t.Context()))(t)
 	ask := func() error {

@@ -36,13 +36,13 @@ func TestCallsNeedASuitableToken(t *testing.T) {
 	reader, below := r.As(t, tokens["reader"]), r.As(t, tokens["below"])
 	for _, method := range sidecartest.AllMethods(t) {
 		for name, stranger := range strangers {
-			_, err := stranger.Call(t, method, sidecartest.ScopedRequest(t, method, sidecartest.Anywhere("u")))
+			_, err := stranger.Call(t, method, sidecartest.ScopedRequest(t, method, sidecartest.WithoutChannel("u")))
 			if status.Code(err) != codes.Unauthenticated || !strings.Contains(err.Error(), "memsidecar token create") {
 				t.Errorf("%s with %s: %v", method.Name(), name, err)
 			}
 		}
-		_, err := reader.Call(t, method, sidecartest.ScopedRequest(t, method, sidecartest.Anywhere("u")))
-		want := shows.MatchString(string(method.Name()))
+		_, err := reader.Call(t, method, sidecartest.ScopedRequest(t, method, sidecartest.WithoutChannel("u")))
+		want := readOnlyCall.MatchString(string(method.Name()))
 		if code := status.Code(err); code == codes.Unauthenticated || want == (code == codes.PermissionDenied) {
 			t.Errorf("%s with a token that may read: %v", method.Name(), err)
 		}
@@ -50,7 +50,7 @@ func TestCallsNeedASuitableToken(t *testing.T) {
 			_, err := below.Call(
 				t,
 				method,
-				sidecartest.ScopedRequest(t, method, sidecartest.InNamespace(namespace, sidecartest.Anywhere("u"))),
+				sidecartest.ScopedRequest(t, method, sidecartest.InNamespace(namespace, sidecartest.WithoutChannel("u"))),
 			)
 			if want = want && !slices.Contains(operatorCalls, string(method.Name())); (status.Code(err) == codes.PermissionDenied) == want {
 				t.Errorf("%s in %q with a token for a/*: %v", method.Name(), namespace, err)
@@ -78,35 +78,35 @@ func TestCallsNeedASuitableToken(t *testing.T) {
 // operatorCalls need admin access: they show all users of a namespace.
 var operatorCalls = []string{"AuditMemories"}
 
-// shows are the prefixes of read-only calls.
-var shows = regexp.MustCompile(`^(Get|List|Retrieve|Export|Filter|Select)`)
+// readOnlyCall are the prefixes of read-only calls.
+var readOnlyCall = regexp.MustCompile(`^(Get|List|Retrieve|Export|Filter|Select)`)
 
 // TestNamespaceDefaultsToTheTokens: Data stored with a token for one namespace is stored there, streams included.
 func TestNamespaceDefaultsToTheTokens(t *testing.T) {
 	t.Parallel()
 	r, tokens := sidecartest.ServeGuarded(t)
 	a, admin := r.As(t, tokens["a"]), r.As(t, tokens["admin"])
-	a.Create(t, sidecartest.Anywhere("u"), "Likes tea")
+	a.Create(t, sidecartest.WithoutChannel("u"), "Likes tea")
 	sidecartest.Must(
 		a.Import(
 			t,
-			sidecartest.Anywhere("u"),
-			&memsidecarv1.Memory{Text: "Likes jazz", Scope: sidecartest.InNamespace("b", sidecartest.Anywhere("v"))},
+			sidecartest.WithoutChannel("u"),
+			&memsidecarv1.Memory{Text: "Likes jazz", Scope: sidecartest.InNamespace("b", sidecartest.WithoutChannel("v"))},
 		),
 	)(
 		t,
 	)
-	a.ImportInto(t, sidecartest.Within(sidecartest.Anywhere("u"), "s"), &memsidecarv1.Session{}, sidecartest.Said("hello"))
-	admin.Create(t, sidecartest.Anywhere("u"), "Likes coffee")
+	a.ImportInto(t, sidecartest.InSession(sidecartest.WithoutChannel("u"), "s"), &memsidecarv1.Session{}, sidecartest.Said("hello"))
+	admin.Create(t, sidecartest.WithoutChannel("u"), "Likes coffee")
 	for namespace, want := range map[string][]string{"a": {"Likes jazz", "Likes tea"}, "default": {"Likes coffee"}, "": {"Likes coffee"}, "b": {}} {
-		if got := sidecartest.Texts(admin.Memories(t, sidecartest.InNamespace(namespace, sidecartest.Anywhere("u")))); !slices.Equal(
+		if got := sidecartest.Texts(admin.Memories(t, sidecartest.InNamespace(namespace, sidecartest.WithoutChannel("u")))); !slices.Equal(
 			got,
 			want,
 		) {
 			t.Errorf("%q has %q, want %q", namespace, got, want)
 		}
 	}
-	if got := admin.History(t, sidecartest.InNamespace("a", sidecartest.Within(sidecartest.Anywhere("u"), "s"))); !slices.Equal(
+	if got := admin.History(t, sidecartest.InNamespace("a", sidecartest.InSession(sidecartest.WithoutChannel("u"), "s"))); !slices.Equal(
 		got,
 		[]string{"hello"},
 	) {
@@ -171,7 +171,7 @@ func TestRateLimitNamesTheRetryDelay(t *testing.T) {
 	}
 	tries(2, codes.OK, sidecartest.Direct("ann"))
 	tries(2, codes.ResourceExhausted, sidecartest.Direct("ann"))
-	stream := sidecartest.Must(r.ExportUser(t.Context(), &memsidecarv1.ExportUserRequest{Scope: sidecartest.Anywhere("ann")}))(t)
+	stream := sidecartest.Must(r.ExportUser(t.Context(), &memsidecarv1.ExportUserRequest{Scope: sidecartest.WithoutChannel("ann")}))(t)
 	_, err := stream.Recv()
 	sidecartest.WantCode(t, err, codes.ResourceExhausted)
 	tries(2, codes.OK, sidecartest.Direct("ben"))
@@ -217,7 +217,7 @@ func TestCertificatesAreReloaded(t *testing.T) {
 	ca := sidecartest.Must(sidecartest.NewAuthority(dir, "ca"))(t)
 	sidecartest.NoError(t, ca.Leaf("server", "memsidecar.test"))
 	r := sidecartest.Serve(t, "tls.cert_file="+filepath.Join(dir, "server.pem"), "tls.key_file="+filepath.Join(dir, "server.key"))
-	pool := sidecartest.Must(listen.Pool(filepath.Join(dir, "ca.pem")))(t)
+	pool := sidecartest.Must(listen.LoadCertPool(filepath.Join(dir, "ca.pem")))(t)
 	serial := func() int64 {
 		dialer := &tls.Dialer{Config: &tls.Config{RootCAs: pool, ServerName: "memsidecar.test", NextProtos: []string{"h2"}}}
 		conn := sidecartest.Must(dialer.DialContext(t.Context(), "tcp", r.Addr))(t)

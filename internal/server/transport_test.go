@@ -97,7 +97,7 @@ func TestLargeRequestsAreRefusedWhenThereIsNoRoom(t *testing.T) {
 func TestRequestsAreReadInParts(t *testing.T) {
 	found := false
 	s := grpc.NewServer(grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
-		_, found = grpc.ServerTransportStreamFromContext(stream.Context()).(incoming)
+		_, found = grpc.ServerTransportStreamFromContext(stream.Context()).(partReader)
 		return nil
 	}))
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")

@@ -165,17 +165,17 @@ func TestForgetUser(t *testing.T) {
 	sidecartest.Must(r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: sidecartest.Direct("bob"), Query: "peanuts"}))(t)
 	memories := int64(len(r.Memories(t, sidecartest.Direct("alice"))))
 	bob := r.Export(t, sidecartest.Direct("bob"))
-	if memories == 0 || !r.Export(t, sidecartest.Direct("alice")).Holds(mark) || len(sidecartest.HoldsBytes(t, r.Dir, mark)) == 0 {
+	if memories == 0 || !r.Export(t, sidecartest.Direct("alice")).Holds(mark) || len(sidecartest.FilesWith(t, r.Dir, mark)) == 0 {
 		t.Fatal("nothing was stored, so nothing can be forgotten")
 	}
 
-	receipt := sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.Anywhere("alice")}))(t)
+	receipt := sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.WithoutChannel("alice")}))(t)
 	wantSame(t, receipt, &memsidecarv1.ForgetUserResponse{
 		MemoryCount: memories, ConsiderationCount: 4, MessageCount: 3, TraceCount: 5, SettingsDeleted: true, PurgedFromDisk: true,
 		SessionMessageCount: 6, SessionCount: 1, DigestFindingCount: 3,
 	})
-	sidecartest.WantNoBytes(t, r.Dir, mark)
-	sidecartest.WantNoBytes(t, r.Dir, "alice")
+	sidecartest.WantNoFileWith(t, r.Dir, mark)
+	sidecartest.WantNoFileWith(t, r.Dir, "alice")
 	gone := r.Export(t, sidecartest.Direct("alice"))
 	if len(gone.Records) != 1 || gone.Settings.GetUpdateTime() != nil || len(r.Texts(t, sidecartest.Direct("alice"), mark)) != 0 {
 		t.Errorf("after forgetting there is %s", gone.Records)
@@ -186,10 +186,10 @@ func TestForgetUser(t *testing.T) {
 		after.Holds(mark) {
 		t.Errorf("bob had %s and now has %s", bob.Records, after.Records)
 	}
-	again := sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.Anywhere("alice")}))(t)
+	again := sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.WithoutChannel("alice")}))(t)
 	wantSame(t, again, &memsidecarv1.ForgetUserResponse{TraceCount: 1, PurgedFromDisk: true}) // the trace of the query above
 	r.Stop()
-	sidecartest.WantNoBytes(t, r.Dir, mark)
+	sidecartest.WantNoFileWith(t, r.Dir, mark)
 	r = sidecartest.ServeIn(t, r.Dir) // nothing reappears in a new process
 	if e := r.Export(t, sidecartest.Direct("alice")); len(e.Records) != 1 {
 		t.Errorf("after a restart there is %s", e.Records)

@@ -20,14 +20,14 @@ type place struct {
 }
 
 func places() []place {
-	otherDirect, named := sidecartest.Direct("vera"), sidecartest.Anywhere("vera")
+	otherDirect, named := sidecartest.Direct("vera"), sidecartest.WithoutChannel("vera")
 	otherDirect.ChannelId, named.ChannelId = "another chat", "g1"
 	return []place{
 		{"direct", sidecartest.Direct("vera")},
 		{"another direct", otherDirect},
 		{"g1", sidecartest.Group("vera", "g1")},
 		{"g2", sidecartest.Group("vera", "g2")},
-		{"unspecified", sidecartest.Anywhere("vera")},
+		{"unspecified", sidecartest.WithoutChannel("vera")},
 		{"unspecified, called g1", named},
 	}
 }
@@ -42,8 +42,8 @@ var visibleFrom = map[string][]string{
 	"unspecified, called g1": {"unspecified", "unspecified, called g1"},
 }
 
-// told is what was stored at a place.
-type told struct{ memory, consideration string }
+// storedObject is what was stored at a place.
+type storedObject struct{ memory, consideration string }
 
 // seen reports whether a call found an object. Errors other than NOT_FOUND and yes fail the test.
 func seen(t *testing.T, err error, yes codes.Code) bool {
@@ -55,42 +55,42 @@ func seen(t *testing.T, err error, yes codes.Code) bool {
 	return code == yes
 }
 
-// looks are the calls that can show stored data. Each reports whether it is visible from a place.
-func looks() map[string]func(t *testing.T, r *sidecartest.Sidecar, from *memsidecarv1.Scope, what told) bool {
-	return map[string]func(t *testing.T, r *sidecartest.Sidecar, from *memsidecarv1.Scope, what told) bool{
-		"Retrieve": func(t *testing.T, r *sidecartest.Sidecar, from *memsidecarv1.Scope, what told) bool {
+// objectCalls are the calls that can show stored data. Each reports whether it is visible from a place.
+func objectCalls() map[string]func(t *testing.T, r *sidecartest.Sidecar, from *memsidecarv1.Scope, what storedObject) bool {
+	return map[string]func(t *testing.T, r *sidecartest.Sidecar, from *memsidecarv1.Scope, what storedObject) bool{
+		"Retrieve": func(t *testing.T, r *sidecartest.Sidecar, from *memsidecarv1.Scope, what storedObject) bool {
 			resp := sidecartest.Must(r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: from, Query: "allergic to peanuts", TopK: proto.Int32(100)}))(t)
 			return slices.ContainsFunc(resp.GetMemories(), func(h *memsidecarv1.RetrievedMemory) bool { return h.GetMemory().GetId() == what.memory })
 		},
-		"GetMemory": func(t *testing.T, r *sidecartest.Sidecar, from *memsidecarv1.Scope, what told) bool {
+		"GetMemory": func(t *testing.T, r *sidecartest.Sidecar, from *memsidecarv1.Scope, what storedObject) bool {
 			_, err := r.GetMemory(t.Context(), &memsidecarv1.GetMemoryRequest{Scope: from, MemoryId: what.memory})
 			return seen(t, err, codes.OK)
 		},
-		"ListMemories": func(t *testing.T, r *sidecartest.Sidecar, from *memsidecarv1.Scope, what told) bool {
+		"ListMemories": func(t *testing.T, r *sidecartest.Sidecar, from *memsidecarv1.Scope, what storedObject) bool {
 			return slices.ContainsFunc(r.Memories(t, from), func(m *memsidecarv1.Memory) bool { return m.GetId() == what.memory })
 		},
-		"UpdateMemory": func(t *testing.T, r *sidecartest.Sidecar, from *memsidecarv1.Scope, what told) bool {
+		"UpdateMemory": func(t *testing.T, r *sidecartest.Sidecar, from *memsidecarv1.Scope, what storedObject) bool {
 			_, err := r.UpdateMemory(t.Context(), &memsidecarv1.UpdateMemoryRequest{
 				Scope: from, Memory: &memsidecarv1.Memory{Id: what.memory, Importance: new(0.7)},
 			})
 			return seen(t, err, codes.OK)
 		},
-		"ListMemoryRevisions": func(t *testing.T, r *sidecartest.Sidecar, from *memsidecarv1.Scope, what told) bool {
+		"ListMemoryRevisions": func(t *testing.T, r *sidecartest.Sidecar, from *memsidecarv1.Scope, what storedObject) bool {
 			_, err := r.ListMemoryRevisions(t.Context(), &memsidecarv1.ListMemoryRevisionsRequest{Scope: from, MemoryId: what.memory})
 			return seen(t, err, codes.OK)
 		},
-		"ReleaseMemory": func(t *testing.T, r *sidecartest.Sidecar, from *memsidecarv1.Scope, what told) bool {
+		"ReleaseMemory": func(t *testing.T, r *sidecartest.Sidecar, from *memsidecarv1.Scope, what storedObject) bool {
 			_, err := r.ReleaseMemory(t.Context(), &memsidecarv1.ReleaseMemoryRequest{Scope: from, MemoryId: what.memory})
 			return seen(t, err, codes.FailedPrecondition) // not quarantined
 		},
-		"GetConsideration": func(t *testing.T, r *sidecartest.Sidecar, from *memsidecarv1.Scope, what told) bool {
+		"GetConsideration": func(t *testing.T, r *sidecartest.Sidecar, from *memsidecarv1.Scope, what storedObject) bool {
 			_, err := r.GetConsideration(t.Context(), &memsidecarv1.GetConsiderationRequest{Scope: from, ConsiderationId: what.consideration})
 			return seen(t, err, codes.OK)
 		},
-		"ListConsiderations": func(t *testing.T, r *sidecartest.Sidecar, from *memsidecarv1.Scope, what told) bool {
+		"ListConsiderations": func(t *testing.T, r *sidecartest.Sidecar, from *memsidecarv1.Scope, what storedObject) bool {
 			return slices.ContainsFunc(r.Considerations(t, from), func(c *memsidecarv1.Consideration) bool { return c.GetId() == what.consideration })
 		},
-		"RetryConsideration": func(t *testing.T, r *sidecartest.Sidecar, from *memsidecarv1.Scope, what told) bool {
+		"RetryConsideration": func(t *testing.T, r *sidecartest.Sidecar, from *memsidecarv1.Scope, what storedObject) bool {
 			_, err := r.RetryConsideration(t.Context(), &memsidecarv1.RetryConsiderationRequest{Scope: from, ConsiderationId: what.consideration})
 			return seen(t, err, codes.FailedPrecondition) // not failed
 		},
@@ -108,10 +108,10 @@ func TestVisibilityLevels(t *testing.T) {
 			for _, stored := range places() {
 				// The same text everywhere: it is one memory only within one audience.
 				c := r.Consider(t, stored.scope, sidecartest.Said("I am allergic to peanuts."))
-				what := told{c.GetChanges()[0].GetMemoryId(), c.GetId()}
+				what := storedObject{c.GetChanges()[0].GetMemoryId(), c.GetId()}
 				for _, from := range places() {
 					want := visible(from.name, stored.name)
-					for name, look := range looks() {
+					for name, look := range objectCalls() {
 						if got := look(t, r, from.scope, what); got != want {
 							t.Errorf("%s: what was told in %q is visible from %q: %v, want %v", name, stored.name, from.name, got, want)
 						}

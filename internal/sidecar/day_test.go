@@ -49,34 +49,34 @@ type day struct {
 	*testing.T
 	sidecartest.Stubs
 	provider *providertest.Server
-	wire     *wire
+	wire     *callRecorder
 	workers  int
 	settings map[string]string
 	log      sidecartest.Log
 	stop     func() // the sidecar
 }
 
-// lives counts the bubbles.
-var lives atomic.Int64
+// bubbles counts the bubbles.
+var bubbles atomic.Int64
 
-// live runs a test in a bubble. Settings are KEY=VALUE pairs.
-func live(t *testing.T, protocol string, settings map[string]string, run func(d *day)) {
+// runBubble runs a test in a bubble. Settings are KEY=VALUE pairs.
+func runBubble(t *testing.T, protocol string, settings map[string]string, run func(d *day)) {
 	t.Helper()
-	liveIn(t, t.TempDir(), protocol, settings, run)
+	runBubbleIn(t, t.TempDir(), protocol, settings, run)
 }
 
-// liveIn runs a test in a bubble on a data folder that other bubbles may have used. Each bubble starts at the same time.
-func liveIn(t *testing.T, dir, protocol string, settings map[string]string, run func(d *day)) {
+// runBubbleIn runs a test in a bubble on a data folder that other bubbles may have used. Each bubble starts at the same time.
+func runBubbleIn(t *testing.T, dir, protocol string, settings map[string]string, run func(d *day)) {
 	t.Helper()
 	var calls *pipes // created in the bubble, so that it can wait for them
-	w := &wire{spoken: map[int][]int{}, Transport: &http.Transport{
+	w := &callRecorder{spoken: map[int][]int{}, Transport: &http.Transport{
 		DialContext:         func(ctx context.Context, _, _ string) (net.Conn, error) { return calls.DialContext(ctx) },
 		MaxIdleConnsPerHost: 16,
 	}}
 	before := http.DefaultTransport
 	http.DefaultTransport = w
 	defer func() { http.DefaultTransport = before }()
-	key := secret.Value(fmt.Sprint("key of ", t.Name(), " ", lives.Add(1))) // unique for each bubble: the SDK's clients are cached by key
+	key := secret.Value(fmt.Sprint("key of ", t.Name(), " ", bubbles.Add(1))) // unique for each bubble: the SDK's clients are cached by key
 	if protocol == "gemini" {
 		// Each SDK client has goroutines that never end, which a bubble does not allow: it is created outside.
 		target := provider.Target{BaseURL: "http://pipe"}
@@ -92,7 +92,7 @@ func liveIn(t *testing.T, dir, protocol string, settings map[string]string, run 
 			d.settings[part+".provider"], d.settings[part+".endpoint"], d.settings[part+".api_key"] = protocol, d.provider.URL, key.Reveal()
 			d.settings[part+".model"] = "model-of-" + part
 		}
-		d.provider.Ignore(idle)
+		d.provider.Ignore(smallTalk)
 		arrived := make(chan struct{})
 		go func() { // the server blocks until its arrivals are received
 			for {
@@ -145,8 +145,8 @@ func (d *day) start(settings map[string]string) {
 	}
 }
 
-// wire is the connection to the provider. It records calls.
-type wire struct {
+// callRecorder is the connection to the provider. It records calls.
+type callRecorder struct {
 	*http.Transport
 
 	mu     sync.Mutex
@@ -158,17 +158,17 @@ type wire struct {
 
 var numberedWords = regexp.MustCompile(`u(\d+)n(\d+)`)
 
-// idle is the text of two of three dialogues, which are not worth remembering.
-const idle = "今天天气不错"
+// smallTalk is the text of two of three dialogues, which are not worth remembering.
+const smallTalk = "今天天气不错"
 
 func words(user, number int) string {
 	if number%3 == 0 {
 		return fmt.Sprintf("我平时爱喝点茶。u%dn%d", user, number)
 	}
-	return fmt.Sprintf("%s。u%dn%d", idle, user, number)
+	return fmt.Sprintf("%s。u%dn%d", smallTalk, user, number)
 }
 
-func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
+func (w *callRecorder) RoundTrip(r *http.Request) (*http.Response, error) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return nil, err
@@ -199,14 +199,14 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // begin resets the records.
-func (w *wire) begin() {
+func (w *callRecorder) begin() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.most, w.all = w.now, nil
 }
 
 // since counts the calls that began since a time.
-func (w *wire) since(from time.Time, during time.Duration) (n int) {
+func (w *callRecorder) since(from time.Time, during time.Duration) (n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, at := range w.all {
@@ -248,7 +248,7 @@ func (d *day) talk(users, number int, spread time.Duration) []string {
 func TestDialoguesSurviveADayWithoutModels(t *testing.T) {
 	for protocol, users := range map[string]int{"openai": dayUsers, "gemini": 6} {
 		t.Run(protocol, func(t *testing.T) {
-			live(t, protocol, map[string]string{"breaker.open_for": openFor.String()}, func(d *day) { d.withoutModels(users) })
+			runBubble(t, protocol, map[string]string{"breaker.open_for": openFor.String()}, func(d *day) { d.withoutModels(users) })
 		})
 	}
 }
@@ -348,7 +348,7 @@ func (d *day) wantConsidered(dialogues [][]string) {
 // TestDialogueFailsAfterMaxAge: A dialogue that no model could consider within queue.max_age fails with the reason at its next attempt.
 // It is kept, and can be retried.
 func TestDialogueFailsAfterMaxAge(t *testing.T) {
-	live(t, "openai", map[string]string{"queue.max_age": "1h"}, func(d *day) {
+	runBubble(t, "openai", map[string]string{"queue.max_age": "1h"}, func(d *day) {
 		const users = 3
 		d.provider.Fail(providertest.ServerError, textParts...)
 		ids := d.talk(users, 0, time.Second)

@@ -12,7 +12,7 @@ func tokenLimits(cfg config.Config) func(namespace string) budget.Limits {
 	return func(namespace string) budget.Limits {
 		limits := general
 		for _, n := range cfg.Namespaces {
-			if !n.Fits(namespace) {
+			if !n.Matches(namespace) {
 				continue
 			}
 			if n.DailyTokenBudget != nil {

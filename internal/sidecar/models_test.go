@@ -114,7 +114,7 @@ func TestTextModelFaults(t *testing.T) {
 					p := providertest.Start(t, 1000)
 					settings := sidecartest.UseProvider(protocol, p)
 					if fault == providertest.Hang {
-						settings = append(sidecartest.Impatient(part), settings...)
+						settings = append(sidecartest.ShortTimeouts(part), settings...)
 					}
 					r := sidecartest.Serve(t, settings...)
 					p.Fail(fault, part)
@@ -160,7 +160,7 @@ func TestTextModelFaults(t *testing.T) {
 							t,
 						)
 					}
-					request.Wait = sidecartest.Patiently()
+					request.Wait = sidecartest.LongWait()
 					if c := sidecartest.Must(r.ConsiderMemorizing(t.Context(), request))(t).GetConsideration(); c.GetId() != id ||
 						c.GetState() != memsidecarv1.ConsiderationState_CONSIDERATION_STATE_REMEMBERED {
 						t.Errorf("once the provider is well: %v", c)
@@ -190,7 +190,7 @@ func TestEmbeddingFaults(t *testing.T) {
 				dir := t.TempDir()
 				settings := sidecartest.UseProvider(protocol, p)
 				if fault == providertest.Hang {
-					settings = append(sidecartest.Impatient(providertest.Embedding), settings...)
+					settings = append(sidecartest.ShortTimeouts(providertest.Embedding), settings...)
 				}
 				r := sidecartest.ServeIn(t, dir, settings...)
 				p.Fail(fault, providertest.Embedding)
@@ -259,7 +259,7 @@ func TestAcknowledgedDialoguesSurviveProviderOutages(t *testing.T) {
 				r = sidecartest.ServeIn(t, dir, settings...)
 			}
 			p.Fail(providertest.NoFault, all...)
-			request.Wait = sidecartest.Patiently()
+			request.Wait = sidecartest.LongWait()
 			c := sidecartest.Must(r.ConsiderMemorizing(t.Context(), request))(t).GetConsideration()
 			if c.GetId() != id || c.GetState() != memsidecarv1.ConsiderationState_CONSIDERATION_STATE_REMEMBERED {
 				t.Errorf("%v", c)

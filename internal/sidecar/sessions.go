@@ -14,7 +14,7 @@ import (
 // newIndexing returns the worker that indexes messages, so that they can be found by what they say.
 func (p *components) newIndexing() *recall.Worker {
 	cfg := &p.cfg
-	policy := policies(p.cfg)
+	policy := namespacePolicies(p.cfg)
 	return recall.NewWorker(p.past, &p.models.embedder, recall.Options{
 		Vectors:    cfg.History.Vectors,
 		ChunkSize:  cfg.Embedding.ChunkSize,
@@ -32,7 +32,7 @@ func (p *components) newWriter() *session.Writer {
 	config := session.WriterConfig{
 		Store:    p.sessions,
 		Settings: p.settings,
-		Policies: policies(p.cfg),
+		Policies: namespacePolicies(p.cfg),
 		Digest:   p.days.rule,
 		Lists:    p.shownLists,
 		Appended: func() {
@@ -101,8 +101,8 @@ func window(cfg config.Config) session.Limits {
 	return session.Limits{MaxMessages: cfg.Session.MaxMessages, MaxTurns: cfg.Session.MaxTurns, MaxRunes: cfg.Session.MaxChars}
 }
 
-// policies says what holds in each namespace: what is configured for all, changed by the first entry that fits.
-func policies(cfg config.Config) func(namespace string) session.Policy {
+// namespacePolicies says what holds in each namespace: what is configured for all, changed by the first entry that fits.
+func namespacePolicies(cfg config.Config) func(namespace string) session.Policy {
 	general := session.Policy{
 		Enabled: cfg.Session.Enabled, MemorizeEvery: cfg.Session.MemorizeEvery, Idle: cfg.Session.Idle, TTL: cfg.Session.TTL,
 		Retention: cfg.History.Retention,
@@ -110,7 +110,7 @@ func policies(cfg config.Config) func(namespace string) session.Policy {
 	return func(namespace string) session.Policy {
 		policy := general
 		for _, n := range cfg.Namespaces {
-			if !n.Fits(namespace) {
+			if !n.Matches(namespace) {
 				continue
 			}
 			if n.SessionEnabled != nil {

@@ -38,7 +38,7 @@ type Sidecar struct {
 	Sessions  *session.Service
 
 	server   *server.Server
-	entrance *entrance
+	security *security
 	indexing *recall.Worker
 	failed   chan error // receives the error of a listener that ended without being stopped
 	closers  []func(context.Context)
@@ -64,7 +64,7 @@ func Check(cfg config.Config, environ []string) error {
 	if err := (&models{cfg: cfg, environ: environ}).check(); err != nil {
 		return err
 	}
-	_, err := openEntrance(&cfg, slog.New(slog.DiscardHandler))
+	_, err := openSecurity(&cfg, slog.New(slog.DiscardHandler))
 	return err
 }
 
@@ -83,7 +83,7 @@ func Start(ctx context.Context, cfg config.Config, options Options) (_ *Sidecar,
 		return nil, err
 	}
 	// The listener comes first: a second sidecar on the same port should say so, and not that the folder is locked.
-	if s.entrance, err = openEntrance(&p.cfg, p.Log); err != nil {
+	if s.security, err = openSecurity(&p.cfg, p.Log); err != nil {
 		return nil, err
 	}
 	if options.Listen == nil {
@@ -114,10 +114,10 @@ func (s *Sidecar) CatchUp() { s.indexing.CatchUp() }
 func (s *Sidecar) onStop(closer func(context.Context)) { s.closers = append(s.closers, closer) }
 
 // Reloadable reports whether there are tokens or certificates to read again.
-func (s *Sidecar) Reloadable() bool { return s.entrance.reloadable() }
+func (s *Sidecar) Reloadable() bool { return s.security.reloadable() }
 
 // Reload reads tokens and certificates again, as SIGHUP does. A change of their files is noticed without it.
-func (s *Sidecar) Reload() { s.entrance.reload() }
+func (s *Sidecar) Reload() { s.security.reload() }
 
 // Wait returns nil when the context ends, or an error when a listener failed.
 func (s *Sidecar) Wait(ctx context.Context) error {

@@ -30,7 +30,7 @@ func (s status) Process() server.Process { return server.Process(s.p.counts.Proc
 func (s status) Pending() server.Pending { return server.Pending(s.p.jobs.Pending()) }
 
 // PurgePendingSince implements server.Status.
-func (s status) PurgePendingSince() time.Time { return s.p.storage.PurgeWaiting() }
+func (s status) PurgePendingSince() time.Time { return s.p.storage.PurgePendingSince() }
 
 // Fingerprint implements server.Status.
 func (s status) Fingerprint() string { return s.p.models.fingerprint() }
@@ -84,10 +84,10 @@ func (m *models) unavailable(parts ...string) retry.Unavailable {
 }
 
 // The parts that background work needs. Vectors are made later, so considering needs none.
-func partsOfConsidering() []string { return []string{partDecision, partSummary, partReconcile} }
+func considerParts() []string { return []string{partDecision, partSummary, partReconcile} }
 
-// partsOfDigests are those of the model that settleDigest chooses.
-func (m *models) partsOfDigests() []string {
+// digestParts are those of the model that chooseDigest chooses.
+func (m *models) digestParts() []string {
 	switch c := m.cfg.Digest; {
 	case c.Provider == ruleBased:
 		return nil

@@ -16,9 +16,9 @@ import (
 
 const (
 	limitedUsers = 20
-	// soonAfter bounds the time from a provider's recovery to the end of all postponed work: the longest time that a breaker stays open,
+	// recoveryTime bounds the time from a provider's recovery to the end of all postponed work: the longest time that a breaker stays open,
 	// and some time for the work.
-	soonAfter = 4 * time.Minute
+	recoveryTime = 4 * time.Minute
 )
 
 var allParts = append([]providertest.Part{providertest.Embedding, providertest.Digest}, textParts...)
@@ -60,7 +60,7 @@ func (d *day) pending(dialogues [][]string) (n int) {
 func TestLongRetryAfterDelaysNoUser(t *testing.T) {
 	for _, protocol := range sidecartest.Protocols() {
 		t.Run(protocol, func(t *testing.T) {
-			live(t, protocol, map[string]string{"digest.interval": "1", "session.max_messages": "3", "session.max_turns": "2"}, func(d *day) {
+			runBubble(t, protocol, map[string]string{"digest.interval": "1", "session.max_messages": "3", "session.max_turns": "2"}, func(d *day) {
 				dialogues := [][]string{d.talk(limitedUsers, 0, time.Second)}
 				time.Sleep(10 * time.Minute)
 				d.provider.Fail(providertest.DayLimit, allParts...)
@@ -80,7 +80,7 @@ func TestLongRetryAfterDelaysNoUser(t *testing.T) {
 				digested := len(d.provider.Requests(providertest.Digest))
 				d.provider.Fail(providertest.NoFault, allParts...)
 				d.wire.begin()
-				time.Sleep(soonAfter)
+				time.Sleep(recoveryTime)
 				if d.wire.most > d.workers*2 { // considerations, and summaries of conversations
 					d.Errorf("%d calls were under way at once, with %d workers", d.wire.most, d.workers)
 				}
@@ -114,7 +114,7 @@ func TestRestartRetriesPostponedWork(t *testing.T) {
 	} {
 		for _, protocol := range sidecartest.Protocols() {
 			t.Run(name+" "+protocol, func(t *testing.T) {
-				live(t, protocol, nil, func(d *day) {
+				runBubble(t, protocol, nil, func(d *day) {
 					d.provider.Fail(providertest.DayLimit, allParts...)
 					dialogues := [][]string{d.talk(limitedUsers, 0, time.Second)}
 					time.Sleep(10 * time.Minute) // several attempts were refused
@@ -140,7 +140,7 @@ func TestRestartRetriesPostponedWork(t *testing.T) {
 // dialogues.
 func TestRetryIncludesEarlierPendingDialogues(t *testing.T) {
 	settings := map[string]string{"queue.backoff_min": "2h", "queue.backoff_max": "2h", "breaker.failures": "1000"}
-	live(t, "openai", settings, func(d *day) {
+	runBubble(t, "openai", settings, func(d *day) {
 		d.provider.Fail(providertest.ServerError, textParts...)
 		first, second := d.talk(1, 0, time.Second)[0], d.talk(1, 3, time.Second)[0]
 		time.Sleep(10 * time.Second)
@@ -177,7 +177,7 @@ func TestClockSetBackDelaysNothing(t *testing.T) {
 				"digest.interval": "1", "session.max_messages": "3", "session.max_turns": "2", "memories.withdrawn_grace": "1h", "log.level": "warn",
 			}
 			var dialogues [][]string
-			liveIn(t, dir, "openai", settings, func(d *day) {
+			runBubbleIn(t, dir, "openai", settings, func(d *day) {
 				d.stop()
 				time.Sleep(ahead) // while nothing runs: each tick costs real time
 				d.start(nil)
@@ -187,8 +187,8 @@ func TestClockSetBackDelaysNothing(t *testing.T) {
 				}
 				time.Sleep(20 * time.Minute)
 			})
-			liveIn(t, dir, "openai", settings, func(d *day) { // bubbles begin at the same time
-				time.Sleep(soonAfter)
+			runBubbleIn(t, dir, "openai", settings, func(d *day) { // bubbles begin at the same time
+				time.Sleep(recoveryTime)
 				if n := d.pending(dialogues); n != 0 {
 					d.Errorf("%d considerations are pending", n)
 				}

@@ -81,8 +81,8 @@ func wantSound(t *testing.T, key seal.Key, file string, backup bool) {
 	}
 }
 
-// holds returns the files of a folder that contain a text.
-func holds(t *testing.T, dir, text string) (names []string) {
+// filesWithText returns the files of a folder that contain a text.
+func filesWithText(t *testing.T, dir, text string) (names []string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -140,12 +140,12 @@ func TestEncryptionLife(t *testing.T) {
 			t.Errorf("%s there are %d notes", when, got)
 		}
 		wantSound(t, key, path, false)
-		if found := holds(t, dir, "Zyxwvutsrq"); len(found) > 0 != key.IsZero() {
+		if found := filesWithText(t, dir, "Zyxwvutsrq"); len(found) > 0 != key.IsZero() {
 			t.Errorf("%s notes are in %q", when, found)
 		}
 	}
 	want("at first", first)
-	wantRefused(t, dir, none, sqlite.ErrSealed)
+	wantRefused(t, dir, none, sqlite.ErrEncrypted)
 	wantRefused(t, dir, second, sqlite.ErrKey)
 
 	if err := sqlite.Rewrap(t.Context(), dir, third, second); !errors.Is(err, sqlite.ErrKey) {
@@ -157,21 +157,21 @@ func TestEncryptionLife(t *testing.T) {
 	want("with another key", second)
 	wantRefused(t, dir, first, sqlite.ErrKey)
 
-	if _, err := sqlite.Reseal(t.Context(), dir, second, third); err != nil {
+	if _, err := sqlite.Reencrypt(t.Context(), dir, second, third); err != nil {
 		t.Fatal(err)
 	}
 	want("with another data key", third)
 	wantRefused(t, dir, second, sqlite.ErrKey)
 
-	if _, err := sqlite.Reseal(t.Context(), dir, third, none); err != nil {
+	if _, err := sqlite.Reencrypt(t.Context(), dir, third, none); err != nil {
 		t.Fatal(err)
 	}
 	want("decrypted", none)
-	wantRefused(t, dir, first, sqlite.ErrUnsealed)
-	if _, err := sqlite.Reseal(t.Context(), dir, none, none); !errors.Is(err, sqlite.ErrSame) {
+	wantRefused(t, dir, first, sqlite.ErrNotEncrypted)
+	if _, err := sqlite.Reencrypt(t.Context(), dir, none, none); !errors.Is(err, sqlite.ErrUnchanged) {
 		t.Errorf("decrypting again gives %v", err)
 	}
-	if _, err := sqlite.Reseal(t.Context(), dir, none, first); err != nil {
+	if _, err := sqlite.Reencrypt(t.Context(), dir, none, first); err != nil {
 		t.Fatal(err)
 	}
 	want("encrypted again", first)
@@ -185,7 +185,7 @@ func TestEncryptsWhatIsThere(t *testing.T) {
 	if err := os.Link(sqlite.DatabasePath(dir), second); err != nil {
 		t.Skip("no hard links here:", err)
 	}
-	if _, err := sqlite.Reseal(t.Context(), dir, seal.Key{}, key); err != nil {
+	if _, err := sqlite.Reencrypt(t.Context(), dir, seal.Key{}, key); err != nil {
 		t.Fatal(err)
 	}
 	old, err := os.ReadFile(second)
@@ -205,13 +205,13 @@ func TestEncryptedBackup(t *testing.T) {
 	dir, other, key := t.TempDir(), t.TempDir(), newKey(t)
 	takeNotes(t, dir, key)
 	file := filepath.Join(other, "backup.db")
-	if _, err := sqlite.MakeBackup(t.Context(), dir, file, sqlite.BackupOptions{}); !errors.Is(err, sqlite.ErrSealed) {
+	if _, err := sqlite.MakeBackup(t.Context(), dir, file, sqlite.BackupOptions{}); !errors.Is(err, sqlite.ErrEncrypted) {
 		t.Errorf("without a key a backup gives %v", err)
 	}
 	if _, err := sqlite.MakeBackup(t.Context(), dir, file, sqlite.BackupOptions{Key: key}); err != nil {
 		t.Fatal(err)
 	}
-	if found := holds(t, other, "Zyxwvutsrq"); len(found) > 0 {
+	if found := filesWithText(t, other, "Zyxwvutsrq"); len(found) > 0 {
 		t.Errorf("the backup shows what is in it: %q", found)
 	}
 	wantSound(t, key, file, true)
@@ -219,7 +219,7 @@ func TestEncryptedBackup(t *testing.T) {
 	for _, wrong := range []struct {
 		key  seal.Key
 		want error
-	}{{seal.Key{}, sqlite.ErrSealed}, {newKey(t), sqlite.ErrKey}} {
+	}{{seal.Key{}, sqlite.ErrEncrypted}, {newKey(t), sqlite.ErrKey}} {
 		if _, err := (sqlite.Files{Key: wrong.key}).Restore(t.Context(), file, target, false, time.Now()); !errors.Is(err, wrong.want) {
 			t.Errorf("restoring gives %v, not %v", err, wrong.want)
 		}
@@ -328,21 +328,21 @@ func TestResealInterrupted(t *testing.T) {
 	takeNotes(t, dir, seal.Key{})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := sqlite.Reseal(ctx, dir, seal.Key{}, key); !errors.Is(err, context.Canceled) {
+	if _, err := sqlite.Reencrypt(ctx, dir, seal.Key{}, key); !errors.Is(err, context.Canceled) {
 		t.Errorf("interrupted it gives %v", err)
 	}
 	write(t, filepath.Join(dir, ".reseal.1.part"), []byte("left by one that was killed"))
 	if got := notes(t, dir, seal.Key{}); got != 1000 {
 		t.Errorf("there are %d notes", got)
 	}
-	if _, err := sqlite.Reseal(t.Context(), dir, seal.Key{}, key); err != nil {
+	if _, err := sqlite.Reencrypt(t.Context(), dir, seal.Key{}, key); err != nil {
 		t.Fatal(err)
 	}
 	if left, err := filepath.Glob(filepath.Join(dir, ".*part*")); err != nil || len(left) > 0 {
 		t.Errorf("there are still %q (%v)", left, err)
 	}
 	s := dbtest.Open(t, with(dir, key))
-	if _, err := sqlite.Reseal(t.Context(), dir, key, seal.Key{}); !errors.Is(err, sqlite.ErrLocked) {
+	if _, err := sqlite.Reencrypt(t.Context(), dir, key, seal.Key{}); !errors.Is(err, sqlite.ErrLocked) {
 		t.Errorf("beside a sidecar it gives %v", err)
 	}
 	if err := s.Close(); err != nil {

@@ -187,7 +187,7 @@ func TestRestoreRefuses(t *testing.T) {
 		}, "malformed"},
 		"text":       {func(t *testing.T, file string) { write(t, file, []byte(strings.Repeat("no database ", 100))) }, sqlite.ErrForeign.Error()},
 		"empty":      {func(t *testing.T, file string) { write(t, file, nil) }, sqlite.ErrForeign.Error()},
-		"with a log": {func(t *testing.T, file string) { write(t, file+"-wal", []byte("x")) }, sqlite.ErrNotWhole.Error()},
+		"with a log": {func(t *testing.T, file string) { write(t, file+"-wal", []byte("x")) }, sqlite.ErrIncomplete.Error()},
 		"newer": {func(t *testing.T, file string) {
 			rawFile(t, file, `INSERT INTO goose_db_version (version_id, is_applied) VALUES (9999, 1)`)
 		}, sqlite.ErrNewer.Error()},

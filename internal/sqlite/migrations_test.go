@@ -98,7 +98,7 @@ func TestRegistryBeforeLastSeenKeepsItems(t *testing.T) {
 	} {
 		dbtest.Raw(t, dir, statement)
 	}
-	store := sqlstore.NewResults(dbtest.Open(t, sqlite.Options{Dir: dir}))
+	store := sqlstore.NewNumberedLists(dbtest.Open(t, sqlite.Options{Dir: dir}))
 	registry, _ := lists.RegistryOf(memory.Scope{Namespace: "n"}, "", "")
 	limit := lists.Limits{MaxItems: 2}
 	done, err := store.Put(t.Context(), lists.Put{

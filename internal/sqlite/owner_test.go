@@ -42,7 +42,7 @@ func TestKeepsOwner(t *testing.T) {
 			t.Errorf("%s it is %+v", when, is)
 		}
 	}
-	if _, err := sqlite.Reseal(t.Context(), dir, seal.Key{}, key); err != nil {
+	if _, err := sqlite.Reencrypt(t.Context(), dir, seal.Key{}, key); err != nil {
 		t.Fatal(err)
 	}
 	want("encrypted")

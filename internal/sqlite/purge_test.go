@@ -22,8 +22,8 @@ import (
 
 const secret = "allergic to xylophone music"
 
-// holders returns the files in the folder that contain the secret.
-func holders(t *testing.T, dir string) []string {
+// filesWithSecret returns the files in the folder that contain the secret.
+func filesWithSecret(t *testing.T, dir string) []string {
 	t.Helper()
 	return leftover.In(t, dir, secret)
 }
@@ -36,11 +36,11 @@ func deleteSecrets(t *testing.T, s *sqlite.Storage, dir string) {
 	for i := range 20 {
 		dbtest.Exec(t, s, fmt.Sprintf(`INSERT INTO notes (text, padding) VALUES ('%d %s', zeroblob(%d))`, i, secret, i*1000))
 	}
-	if names := holders(t, dir); len(names) == 0 {
+	if names := filesWithSecret(t, dir); len(names) == 0 {
 		t.Fatal("the secret is nowhere: this test would find nothing")
 	}
 	dbtest.Exec(t, s, `DELETE FROM notes`)
-	if names := holders(t, dir); len(names) == 0 {
+	if names := filesWithSecret(t, dir); len(names) == 0 {
 		t.Fatal("the secret is gone before the purge: this test shows nothing")
 	}
 }
@@ -52,7 +52,7 @@ func TestPurgeLeavesNoTrace(t *testing.T) {
 	if done, err := s.Purge(t.Context()); !done || err != nil {
 		t.Fatalf("got %t, %v", done, err)
 	}
-	if names := holders(t, dir); names != nil {
+	if names := filesWithSecret(t, dir); names != nil {
 		t.Errorf("the secret is still in %v", names)
 	}
 }
@@ -92,13 +92,13 @@ func TestPurgeWithReader(t *testing.T) {
 		if <-purged {
 			t.Error("the purge was reported as done in spite of the reader")
 		}
-		if since := s.PurgeWaiting(); !since.Equal(begin) {
+		if since := s.PurgePendingSince(); !since.Equal(begin) {
 			t.Errorf("a purge waits since %s, not since %s", since, begin)
 		}
 		if d := time.Since(begin); d > 5*time.Second {
 			t.Errorf("the purge took %s", d)
 		}
-		if names := holders(t, dir); names == nil {
+		if names := filesWithSecret(t, dir); names == nil {
 			t.Error("the secret is gone: the reader did not read")
 		}
 		if _, err := s.Purge(t.Context()); err != nil { // repeated: once it is done, both requests are
@@ -115,10 +115,10 @@ func TestPurgeWithReader(t *testing.T) {
 		}
 		time.Sleep(3 * time.Second)
 		synctest.Wait()
-		if names := holders(t, dir); names != nil {
+		if names := filesWithSecret(t, dir); names != nil {
 			t.Errorf("the secret is still in %v", names)
 		}
-		if since := s.PurgeWaiting(); !since.IsZero() {
+		if since := s.PurgePendingSince(); !since.IsZero() {
 			t.Errorf("a purge waits since %s", since)
 		}
 		if lines := log.About("purged"); len(lines) != 1 {
@@ -169,7 +169,7 @@ func TestPurgeWhenAllStandsStill(t *testing.T) {
 		if err := errors.Join(<-read, <-wrote); err != nil {
 			t.Error(err)
 		}
-		if names := holders(t, dir); names != nil {
+		if names := filesWithSecret(t, dir); names != nil {
 			t.Errorf("the secret is still in %v", names)
 		}
 	})
@@ -192,7 +192,7 @@ func TestPurgeAfterCrash(t *testing.T) {
 	if got := dbtest.Value[int](t, s, `SELECT count(*) FROM notes`); got != 0 {
 		t.Errorf("%d rows", got)
 	}
-	if names := holders(t, crashed); names != nil {
+	if names := filesWithSecret(t, crashed); names != nil {
 		t.Errorf("the secret is still in %v", names)
 	}
 }
@@ -203,7 +203,7 @@ func TestPurgeLeavesNoCopies(t *testing.T) {
 	dir := t.TempDir()
 	s := dbtest.Open(t, sqlite.Options{Dir: dir})
 	leaveCopies(t, s)
-	if names := holders(t, dir); names != nil {
+	if names := filesWithSecret(t, dir); names != nil {
 		t.Errorf("the secret is still in %v", names)
 	}
 }
@@ -227,13 +227,13 @@ func leaveCopies(t *testing.T, s *sqlite.Storage) {
 	if got := dbtest.Value[int](t, s, `SELECT count(*) FROM notes`); got != 6666 {
 		t.Errorf("%d rows are left", got)
 	}
-	if since := s.PurgeWaiting(); !since.IsZero() {
+	if since := s.PurgePendingSince(); !since.IsZero() {
 		t.Errorf("a purge waits since %s", since)
 	}
 }
 
-// purges requests n purges concurrently. The channel receives the results.
-func purges(t *testing.T, s *sqlite.Storage, n int) <-chan bool {
+// requestPurges requests n purges concurrently. The channel receives the results.
+func requestPurges(t *testing.T, s *sqlite.Storage, n int) <-chan bool {
 	t.Helper()
 	answers := make(chan bool, n)
 	for range n {
@@ -257,17 +257,17 @@ func TestPurgesAreShared(t *testing.T) {
 		var writes atomic.Int64
 		s := dbtest.Open(t, sqlite.Options{Dir: dir, OnCommit: func(n int, _ time.Duration) { writes.Add(int64(n)) }})
 		dbtest.Exec(t, s, createNotes)
-		<-purges(t, s, 1) // for what creating the database left
+		<-requestPurges(t, s, 1) // for what creating the database left
 		before := writes.Load()
-		if !<-purges(t, s, 1) {
+		if !<-requestPurges(t, s, 1) {
 			t.Error("not purged")
 		}
 		alone := writes.Load() - before
 
 		release := dbtest.Hold(t, s)
 		before = writes.Load()
-		first := purges(t, s, 1)
-		others := purges(t, s, 20)
+		first := requestPurges(t, s, 1)
+		others := requestPurges(t, s, 20)
 		release()
 		if !<-first {
 			t.Error("the first is not purged")
@@ -280,7 +280,7 @@ func TestPurgesAreShared(t *testing.T) {
 		if got := writes.Load() - before - 1; got != 2*alone {
 			t.Errorf("21 purges took %d writes, one takes %d", got, alone)
 		}
-		if since := s.PurgeWaiting(); !since.IsZero() {
+		if since := s.PurgePendingSince(); !since.IsZero() {
 			t.Errorf("a purge waits since %s", since)
 		}
 	})
@@ -308,7 +308,7 @@ func TestRefusedPurgesAreShared(t *testing.T) {
 		}()
 		synctest.Wait()
 		begin, before := time.Now(), writes.Load()
-		answers := purges(t, s, 30)
+		answers := requestPurges(t, s, 30)
 		for range 30 {
 			if <-answers {
 				t.Error("purged in spite of the reader")
@@ -326,7 +326,7 @@ func TestRefusedPurgesAreShared(t *testing.T) {
 		}
 		time.Sleep(3 * time.Second)
 		synctest.Wait()
-		if since := s.PurgeWaiting(); !since.IsZero() {
+		if since := s.PurgePendingSince(); !since.IsZero() {
 			t.Errorf("a purge waits since %s", since)
 		}
 	})
@@ -339,19 +339,19 @@ func TestCopiesBesideTheWriter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := dbtest.Open(t, sqlite.Options{Dir: dir})
 		dbtest.Exec(t, s, `CREATE TABLE notes (text TEXT)`, `INSERT INTO notes VALUES ('`+secret+`')`)
-		if names := holders(t, dir); !slices.Equal(names, []string{databaseName + "-wal"}) {
+		if names := filesWithSecret(t, dir); !slices.Equal(names, []string{databaseName + "-wal"}) {
 			t.Fatalf("before, it is in %v", names)
 		}
 		release := dbtest.Hold(t, s)
-		answer := purges(t, s, 1)
-		if names := holders(t, dir); !slices.Equal(names, []string{databaseName, databaseName + "-wal"}) {
+		answer := requestPurges(t, s, 1)
+		if names := filesWithSecret(t, dir); !slices.Equal(names, []string{databaseName, databaseName + "-wal"}) {
 			t.Errorf("while somebody writes, it is in %v", names)
 		}
 		release()
 		if !<-answer {
 			t.Error("not purged")
 		}
-		if names := holders(t, dir); !slices.Equal(names, []string{databaseName}) {
+		if names := filesWithSecret(t, dir); !slices.Equal(names, []string{databaseName}) {
 			t.Errorf("after, it is in %v", names)
 		}
 	})

@@ -87,7 +87,7 @@ func TestRotateBesideAReader(t *testing.T) {
 	if err := sqlite.Rewrap(t.Context(), dir, key, after); !errors.Is(err, sqlite.ErrInUse) {
 		t.Errorf("rotating gives %v", err)
 	}
-	if _, err := sqlite.Reseal(t.Context(), dir, key, after); !errors.Is(err, sqlite.ErrInUse) {
+	if _, err := sqlite.Reencrypt(t.Context(), dir, key, after); !errors.Is(err, sqlite.ErrInUse) {
 		t.Errorf("writing it anew gives %v", err)
 	}
 	close(reader.goOn)
@@ -121,7 +121,7 @@ func TestResealsInAnyFolder(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir, key := filepath.Join(t.TempDir(), name), newKey(t)
 			takeNotes(t, dir, seal.Key{})
-			if _, err := sqlite.Reseal(t.Context(), dir, seal.Key{}, key); err != nil {
+			if _, err := sqlite.Reencrypt(t.Context(), dir, seal.Key{}, key); err != nil {
 				t.Fatal(err)
 			}
 			for _, left := range []string{".reseal.1.part", ".reseal.1.part-journal", ".restore.1.part"} {
@@ -130,7 +130,7 @@ func TestResealsInAnyFolder(t *testing.T) {
 			if got := notes(t, dir, key); got != 1000 {
 				t.Errorf("there are %d notes", got)
 			}
-			if found := holds(t, dir, "Zyxwvutsrq"); len(found) > 0 {
+			if found := filesWithText(t, dir, "Zyxwvutsrq"); len(found) > 0 {
 				t.Errorf("after a start notes are in %q", found)
 			}
 		})

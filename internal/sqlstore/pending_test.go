@@ -29,7 +29,7 @@ func TestPendingIsCountedWhileItChanges(t *testing.T) {
 	}
 
 	s = dbtest.Open(t, sqlite.Options{Dir: dir})
-	jobs := sqlstore.NewQueue(&undoing{Access: s, next: 1})
+	jobs := sqlstore.NewQueue(&undoingDB{Access: s, next: 1})
 	if _, _, err := jobs.Claim(t.Context(), time.Now(), 0); !errors.Is(err, errUndone) {
 		t.Fatal(err)
 	}

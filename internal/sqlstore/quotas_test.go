@@ -26,9 +26,9 @@ func TestUsageIsWhatIsStored(t *testing.T) {
 			t.Parallel()
 			u := &usageTest{T: t, rand: rand.New(rand.NewPCG(seed, 15)), dir: t.TempDir()}
 			u.open()
-			deeds := []func(){u.say, u.say, u.say, u.say, u.record, u.record, u.takeBack, u.atOnce, u.rewrite, u.expire, u.remove, u.forget, u.reopen}
+			writes := []func(){u.say, u.say, u.say, u.say, u.record, u.record, u.rollBack, u.atOnce, u.rewrite, u.expire, u.remove, u.forget, u.reopen}
 			for range 120 {
-				deeds[u.rand.IntN(len(deeds))]()
+				writes[u.rand.IntN(len(writes))]()
 				u.compare()
 			}
 			if n := dbtest.Value[int](t, u.storage, `SELECT seq FROM sqlite_sequence WHERE name = 'session_messages'`); n < 600 || u.refused == 0 {
@@ -157,8 +157,8 @@ func (u *usageTest) record() {
 	u.allow(err)
 }
 
-// takeBack undoes a write that is alone in its transaction.
-func (u *usageTest) takeBack() {
+// rollBack undoes a write that is alone in its transaction.
+func (u *usageTest) rollBack() {
 	failed := errors.New("failed")
 	err := u.storage.Write(u.Context(), func(tx sqldb.Tx) error {
 		_, err := tx.Exec(u.Context(), `INSERT INTO session_messages (session_row, position, owner_row, hash, role, agent_id, withheld,

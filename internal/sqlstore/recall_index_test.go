@@ -123,14 +123,14 @@ func TestRecallForgetsWords(t *testing.T) {
 	}
 }
 
-// stopping is a database that fails in the middle of the work, or calls a function there.
-type stopping struct {
+// interruptedDB is a database that fails in the middle of the work, or calls a function there.
+type interruptedDB struct {
 	sqldb.Access
 	writes int
 	before func(write int) error
 }
 
-func (a *stopping) Write(ctx context.Context, fn func(sqldb.Tx) error) error {
+func (a *interruptedDB) Write(ctx context.Context, fn func(sqldb.Tx) error) error {
 	a.writes++
 	if err := a.before(a.writes); err != nil {
 		return err
@@ -160,7 +160,7 @@ func TestRecallAfterCrash(t *testing.T) {
 	h.index()
 	for at := 1; ; at++ {
 		h.say(scope("ann", "s"), manyWords()...)
-		killed := sqlstore.NewRecall(&stopping{Access: s, before: func(write int) error {
+		killed := sqlstore.NewRecall(&interruptedDB{Access: s, before: func(write int) error {
 			if write >= at {
 				return crash
 			}
@@ -191,7 +191,7 @@ func TestRecallAfterCrash(t *testing.T) {
 	}
 	// Deleted right after a crash, with part of the batch in the postings.
 	h.say(scope("ann", "y"), append(manyWords(), by("ann", "aaa marimba"))...)
-	killed := sqlstore.NewRecall(&stopping{Access: s, before: func(write int) error {
+	killed := sqlstore.NewRecall(&interruptedDB{Access: s, before: func(write int) error {
 		if write > 1 {
 			return crash
 		}
@@ -216,7 +216,7 @@ func TestRecallAfterCrashInALongBatch(t *testing.T) {
 	h.say(scope("ann", "s"), manyWords()...)
 	h.index()
 	h.say(scope("ann", "s"), slices.Repeat(manyWords(), 6)...)
-	h.recall = sqlstore.NewRecall(&stopping{Access: s, before: func(write int) error {
+	h.recall = sqlstore.NewRecall(&interruptedDB{Access: s, before: func(write int) error {
 		if write > 1 {
 			return errors.New("killed")
 		}
@@ -241,7 +241,7 @@ func TestRecallDeletedMeanwhile(t *testing.T) {
 	for at := 1; at <= 4; at++ {
 		h.say(scope("ann", "s"), manyWords()...)
 		h.say(scope("ann", "x"), by("ann", "aaa marimba zzz"))
-		h.recall = sqlstore.NewRecall(&stopping{Access: s, before: func(write int) error {
+		h.recall = sqlstore.NewRecall(&interruptedDB{Access: s, before: func(write int) error {
 			if write != at {
 				return nil
 			}

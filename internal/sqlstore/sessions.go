@@ -131,9 +131,9 @@ func (s *sessionRow) name(ctx context.Context, q sqldb.Querier, userID string) e
 	return err
 }
 
-// seenSession returns the session if the viewer may see it, else memory.ErrNotFound.
-func seenSession(ctx context.Context, q sqldb.Querier, v session.Viewer, id string) (*sessionRow, error) {
-	meant, err := sessionsMeant(ctx, q, v, id)
+// visibleSession returns the session if the viewer may see it, else memory.ErrNotFound.
+func visibleSession(ctx context.Context, q sqldb.Querier, v session.Viewer, id string) (*sessionRow, error) {
+	meant, err := matchingSessions(ctx, q, v, id)
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +147,7 @@ func seenSession(ctx context.Context, q sqldb.Querier, v session.Viewer, id stri
 
 // writableSession returns the session if the viewer may see it and write to it.
 func writableSession(ctx context.Context, q sqldb.Querier, v session.Viewer, id string) (*sessionRow, error) {
-	s, err := seenSession(ctx, q, v, id)
+	s, err := visibleSession(ctx, q, v, id)
 	if err != nil {
 		return nil, err
 	}
@@ -222,7 +222,7 @@ func (s *sessionRow) join(ctx context.Context, tx sqldb.Tx, userRow int64) error
 // Get implements session.Store.
 func (s *Sessions) Get(ctx context.Context, v session.Viewer, sessionID string) (got session.Session, err error) {
 	err = s.db.Read(ctx, func(q sqldb.Querier) error {
-		found, err := seenSession(ctx, q, v, sessionID)
+		found, err := visibleSession(ctx, q, v, sessionID)
 		if err == nil {
 			got = found.Session
 		}

@@ -230,7 +230,7 @@ func (w *appending) has(ctx context.Context, tx sqldb.Tx, i int, text string) (b
 // noteForDigest returns the message's state for digests, and counts the messages that are pending for one.
 func (w *appending) noteForDigest(m *memory.Message, owner int64, withheld bool) any {
 	state := w.digestState(m, owner, withheld)
-	if state == digestByItself {
+	if state == digestAutomatic {
 		n := int64(0)
 		if m.Role == memory.RoleUser {
 			n = 1
@@ -322,7 +322,7 @@ func (w *appending) finish(ctx context.Context, tx sqldb.Tx, before int64) error
 		if err := w.renewWindow(ctx, tx, before); err != nil {
 			return err
 		}
-		if err := w.settleLeading(ctx, tx); err != nil {
+		if err := w.limitLeading(ctx, tx); err != nil {
 			return err
 		}
 		if err := w.scheduleDigests(ctx, tx); err != nil {
@@ -443,8 +443,8 @@ func (w *appending) renewWindow(ctx context.Context, tx sqldb.Tx, before int64) 
 	return err
 }
 
-// settleLeading limits the messages that a bot sends without an answer: only the last ones are context for the next message of a user.
-func (w *appending) settleLeading(ctx context.Context, tx sqldb.Tx) error {
+// limitLeading limits the messages that a bot sends without an answer: only the last ones are context for the next message of a user.
+func (w *appending) limitLeading(ctx context.Context, tx sqldb.Tx) error {
 	if w.session.Unconsidered > 0 || w.people > 0 {
 		return nil
 	}

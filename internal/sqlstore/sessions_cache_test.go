@@ -98,11 +98,11 @@ func (c *conversations) spoken(scope memory.Scope) session.Record {
 func (c *conversations) say(ctx context.Context, scope memory.Scope) (sessionID, answer string) {
 	r := c.spoken(scope)
 	got, done, err := c.sessions.Record(ctx, r)
-	return done.Session.ID, tell(got, done, err)
+	return done.Session.ID, formatAnswer(got, done, err)
 }
 
-// tell formats answers as text, because pointers differ.
-func tell(answers ...any) string {
+// formatAnswer formats answers as text, because pointers differ.
+func formatAnswer(answers ...any) string {
 	for i, a := range answers {
 		if done, ok := a.(session.Appended); ok {
 			a = done.Session
@@ -118,37 +118,37 @@ func tell(answers ...any) string {
 	return fmt.Sprintf("%+v", answers)
 }
 
-// happenings are operations on the session of a scope, with their answers.
-var happenings = map[string]func(ctx context.Context, c *conversations, scope memory.Scope, id string) string{ //nolint:gochecknoglobals // a constant
+// operations are operations on the session of a scope, with their answers.
+var operations = map[string]func(ctx context.Context, c *conversations, scope memory.Scope, id string) string{ //nolint:gochecknoglobals // a constant
 	"nothing": func(context.Context, *conversations, memory.Scope, string) string { return "" },
 	"is updated": func(ctx context.Context, c *conversations, scope memory.Scope, id string) string {
 		title, every := "a title", new(int)
 		got, err := c.sessions.Update(ctx, viewerOf(scope), id, session.Patch{Title: &title, MemorizeEvery: &every, At: at})
-		return tell(got, err)
+		return formatAnswer(got, err)
 	},
 	"is left for another": func(ctx context.Context, c *conversations, scope memory.Scope, _ string) string {
 		got, created, err := c.sessions.Switch(ctx, viewerOf(scope), fmt.Sprint("more ", c.step), at)
-		return tell(got, created, err)
+		return formatAnswer(got, created, err)
 	},
 	"is left for none": func(ctx context.Context, c *conversations, scope memory.Scope, _ string) string {
 		got, created, err := c.sessions.Switch(ctx, viewerOf(scope), "", at)
-		return tell(got, created, err)
+		return formatAnswer(got, created, err)
 	},
 	"is deleted": func(ctx context.Context, c *conversations, scope memory.Scope, id string) string {
 		got, err := c.sessions.Delete(ctx, viewerOf(scope), id)
-		return tell(got, err)
+		return formatAnswer(got, err)
 	},
 	"loses its user": func(ctx context.Context, c *conversations, scope memory.Scope, _ string) string {
 		got, err := c.sessions.Forget(ctx, scope.User())
-		return tell(got, err)
+		return formatAnswer(got, err)
 	},
 	"loses its first messages": func(ctx context.Context, c *conversations, scope memory.Scope, _ string) string {
 		got, err := c.sessions.Expire(ctx, session.Expiry{Namespace: scope.Namespace, Before: at.Add(time.Duration(c.step) * time.Minute), Limit: 1})
-		return tell(got, err)
+		return formatAnswer(got, err)
 	},
 	"is appended to": func(ctx context.Context, c *conversations, scope memory.Scope, _ string) string {
 		done, err := c.sessions.Append(ctx, c.spoken(scope).Append)
-		return tell(done, err)
+		return formatAnswer(done, err)
 	},
 	"is appended to by its name, and considered": func(ctx context.Context, c *conversations, scope memory.Scope, id string) string {
 		scope.SessionID = id
@@ -156,13 +156,13 @@ var happenings = map[string]func(ctx context.Context, c *conversations, scope me
 		done, err := c.sessions.Append(ctx, r.Append)
 		r.Acceptance.Dialogue = memory.Dialogue{Scope: scope}
 		got, ok, taken := c.sessions.Take(ctx, session.Take{Namespace: scope.Namespace, SessionID: id, Last: done.Session.Last, Acceptance: r.Acceptance})
-		return tell(done, err, got, ok, taken)
+		return formatAnswer(done, err, got, ok, taken)
 	},
 	"is put off": func(ctx context.Context, c *conversations, scope memory.Scope, id string) string {
 		if _, err := c.sessions.Append(ctx, c.spoken(scope).Append); err != nil {
 			return err.Error()
 		}
-		return tell(c.sessions.Postpone(ctx, session.Due{Namespace: scope.Namespace, SessionID: id, Kind: session.DueConsider}, at.Add(time.Hour)))
+		return formatAnswer(c.sessions.Postpone(ctx, session.Due{Namespace: scope.Namespace, SessionID: id, Kind: session.DueConsider}, at.Add(time.Hour)))
 	},
 	"needs no summary": func(ctx context.Context, c *conversations, scope memory.Scope, id string) string {
 		for range 3 {
@@ -170,13 +170,13 @@ var happenings = map[string]func(ctx context.Context, c *conversations, scope me
 				return err.Error()
 			}
 		}
-		return tell(c.sessions.SummaryDone(ctx, scope.Namespace, id, 1000))
+		return formatAnswer(c.sessions.SummaryDone(ctx, scope.Namespace, id, 1000))
 	},
 	"is refused something when all of it was written": func(ctx context.Context, c *conversations, scope memory.Scope, _ string) string {
 		r := c.spoken(scope)
 		r.Acceptance.MaxPending = 0
 		got, done, err := c.sessions.Record(ctx, r)
-		return tell(got, done, err)
+		return formatAnswer(got, done, err)
 	},
 }
 
@@ -198,14 +198,14 @@ func TestSessionCacheGivesWhatIsStored(t *testing.T) {
 			place      string
 			scope      memory.Scope
 			happenings []string
-		}{{"the current one", chat(""), slices.Sorted(maps.Keys(happenings))}, {"one that is named", chat("named"), some}, {"a group's", inLobby, some}} {
+		}{{"the current one", chat(""), slices.Sorted(maps.Keys(operations))}, {"one that is named", chat("named"), some}, {"a group's", inLobby, some}} {
 			place, scope := p.place, p.scope
 			for _, happening := range p.happenings {
 				id, got := knowing.say(t.Context(), scope)
 				_, want := reading.say(t.Context(), scope)
 				unknown()
-				got += happenings[happening](t.Context(), knowing, scope, id)
-				want += happenings[happening](t.Context(), reading, scope, id)
+				got += operations[happening](t.Context(), knowing, scope, id)
+				want += operations[happening](t.Context(), reading, scope, id)
 				unknown()
 				_, last := knowing.say(t.Context(), scope)
 				got += last

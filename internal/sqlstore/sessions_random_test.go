@@ -21,13 +21,13 @@ import (
 
 var errUndone = errors.New("undone")
 
-// undoing undoes the next writes after they were executed.
-type undoing struct {
+// undoingDB undoes the next writes after they were executed.
+type undoingDB struct {
 	sqldb.Access
 	next int
 }
 
-func (u *undoing) Write(ctx context.Context, fn func(sqldb.Tx) error) error {
+func (u *undoingDB) Write(ctx context.Context, fn func(sqldb.Tx) error) error {
 	return u.Access.Write(ctx, func(tx sqldb.Tx) error {
 		if err := fn(tx); err != nil || u.next <= 0 {
 			return err
@@ -125,7 +125,7 @@ func TestSessionCacheHoldsWhatIsStored(t *testing.T) {
 		}
 	}
 	storage := dbtest.Open(t, sqlite.Options{Dir: t.TempDir()})
-	db := &undoing{Access: storage}
+	db := &undoingDB{Access: storage}
 	jobs := sqlstore.NewQueue(db)
 	c := &conversations{db: storage, queue: jobs, sessions: sqlstore.NewSessions(db, jobs)}
 	lobby := memory.Channel{Kind: memory.ChannelGroup, ID: "lobby"}

@@ -52,15 +52,15 @@ func appendTexts(t *testing.T, s *sqlstore.Sessions, scope memory.Scope, texts .
 	return done
 }
 
-// failing lets this many writes succeed.
-type failing struct {
+// failingDB lets this many writes succeed.
+type failingDB struct {
 	sqldb.Access
 	left int
 }
 
 var errKilled = errors.New("killed")
 
-func (f *failing) Write(ctx context.Context, fn func(sqldb.Tx) error) error {
+func (f *failingDB) Write(ctx context.Context, fn func(sqldb.Tx) error) error {
 	if f.left--; f.left < 0 {
 		return errKilled
 	}
@@ -90,7 +90,7 @@ func TestDeleteInterrupted(t *testing.T) {
 			t.Fatal(err)
 		}
 		dbtest.Exec(t, db, `UPDATE considerations SET state = 'failed', checkpoint = '{}', due_at = NULL`)
-		_, err = sqlstore.NewSessions(&failing{db, steps}, sqlstore.NewQueue(&failing{db, steps})).Delete(t.Context(), viewerOf(chat("s")), "s")
+		_, err = sqlstore.NewSessions(&failingDB{db, steps}, sqlstore.NewQueue(&failingDB{db, steps})).Delete(t.Context(), viewerOf(chat("s")), "s")
 		if finished = err == nil; !finished && !errors.Is(err, errKilled) {
 			t.Fatal(err)
 		}
@@ -139,7 +139,7 @@ func TestForgetInterrupted(t *testing.T) {
 	for steps := 0; !finished; steps++ {
 		appendTexts(t, s, chat("s"), "one", "two")
 		appendTexts(t, s, chat(""), "three")
-		_, err := sqlstore.NewSessions(&failing{db, steps}, sqlstore.NewQueue(&failing{db, steps})).Forget(t.Context(), ann)
+		_, err := sqlstore.NewSessions(&failingDB{db, steps}, sqlstore.NewQueue(&failingDB{db, steps})).Forget(t.Context(), ann)
 		if finished = err == nil; !finished && !errors.Is(err, errKilled) {
 			t.Fatal(err)
 		}
@@ -164,7 +164,7 @@ func TestForgetInterrupted(t *testing.T) {
 // session remains usable.
 func TestForgetWhileAppending(t *testing.T) {
 	db := dbtest.Open(t, sqlite.Options{Dir: t.TempDir()})
-	meddling := &between{Access: db}
+	meddling := &hookedDB{Access: db}
 	s := sqlstore.NewSessions(meddling, sqlstore.NewQueue(meddling))
 	appendTexts(t, s, chat("s"), "one")
 	for range 3 {
@@ -189,13 +189,13 @@ func TestForgetWhileAppending(t *testing.T) {
 	}
 }
 
-// between calls a function after each write.
-type between struct {
+// hookedDB calls a function after each write.
+type hookedDB struct {
 	sqldb.Access
 	then func()
 }
 
-func (b *between) Write(ctx context.Context, fn func(sqldb.Tx) error) error {
+func (b *hookedDB) Write(ctx context.Context, fn func(sqldb.Tx) error) error {
 	err := b.Access.Write(ctx, fn)
 	if then := b.then; then != nil {
 		b.then = nil // the function writes, too

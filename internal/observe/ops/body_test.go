@@ -55,13 +55,13 @@ func TestBodyThatDoesNotCome(t *testing.T) {
 	}
 }
 
-// noting records the deadlines that are set.
-type noting struct {
+// deadlineRecorder records the deadlines that are set.
+type deadlineRecorder struct {
 	http.ResponseWriter
 	deadlines []time.Time
 }
 
-func (n *noting) SetReadDeadline(t time.Time) error {
+func (n *deadlineRecorder) SetReadDeadline(t time.Time) error {
 	n.deadlines = append(n.deadlines, t)
 	return nil
 }
@@ -69,9 +69,9 @@ func (n *noting) SetReadDeadline(t time.Time) error {
 // TestBodyThatCame: After the body, the call may take any time. A request without a body has no deadline.
 func TestBodyThatCame(t *testing.T) {
 	for text, want := range map[string]int{"": 0, "some": 2} {
-		w := &noting{ResponseWriter: httptest.NewRecorder()}
+		w := &deadlineRecorder{ResponseWriter: httptest.NewRecorder()}
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader(text))
-		arriving(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		limitBodyTime(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			if len(w.deadlines) != min(want, 1) {
 				t.Errorf("%q: before it is read: %v", text, w.deadlines)
 			}

@@ -104,13 +104,13 @@ func TestKeyFile(t *testing.T) {
 	if err := seal.CreateKeyFile(file); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("making it again gives %v", err)
 	}
-	if seal.Exposed(file) {
+	if seal.WorldReadable(file) {
 		t.Error("it is said that everybody can read it")
 	}
 	if err := os.Chmod(file, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if runtime.GOOS != "windows" && !seal.Exposed(file) {
+	if runtime.GOOS != "windows" && !seal.WorldReadable(file) {
 		t.Error("nobody is told that everybody can read it")
 	}
 	if err := os.WriteFile(file, []byte("short"), 0o600); err != nil {

@@ -10,8 +10,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// patience is how long an ending goroutine may take on a loaded machine. goleak itself waits for less than half a second.
-const patience = time.Minute
+// timeout is how long an ending goroutine may take on a loaded machine. goleak itself waits for less than half a second.
+const timeout = time.Minute
 
 // Main is the body of TestMain: it runs the tests, finds leaked goroutines, and exits.
 func Main(m *testing.M) {
@@ -26,7 +26,7 @@ func Main(m *testing.M) {
 }
 
 func find() (err error) {
-	for begun := time.Now(); time.Since(begun) < patience; {
+	for begun := time.Now(); time.Since(begun) < timeout; {
 		if err = goleak.Find(); err == nil {
 			return nil
 		}

@@ -23,5 +23,5 @@ func UseProvider(protocol string, p *providertest.Server) []string {
 	return settings
 }
 
-// Impatient returns settings by which a model has one second to answer. They go before those of [UseProvider].
-func Impatient(part providertest.Part) []string { return []string{string(part) + ".timeout=1s"} }
+// ShortTimeouts returns settings by which a model has one second to answer. They go before those of [UseProvider].
+func ShortTimeouts(part providertest.Part) []string { return []string{string(part) + ".timeout=1s"} }

@@ -22,8 +22,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/observe/logs/logstest"
 )
 
-// Patience is how long a test waits on a loaded machine before it fails.
-const Patience = 5 * time.Minute
+// Timeout is how long a test waits on a loaded machine before it fails.
+const Timeout = 5 * time.Minute
 
 // program is the package that is built.
 const program = "github.com/memsidecar/memsidecar/cmd/memsidecar"
@@ -170,9 +170,9 @@ func LaunchProcess(options ProcessOptions) (_ *Process, err error) {
 		return s, nil
 	case <-read:
 		return nil, fmt.Errorf("serve ended before it was ready: %w\n%s", s.ended(), s.Log())
-	case <-time.After(Patience):
+	case <-time.After(Timeout):
 		s.Kill()
-		return nil, fmt.Errorf("serve is not ready after %s\n%s", Patience, s.Log())
+		return nil, fmt.Errorf("serve is not ready after %s\n%s", Timeout, s.Log())
 	}
 }
 
@@ -245,7 +245,7 @@ func (s *Process) Stop() error {
 		_ = s.ended() // stopped or killed before
 		return nil
 	}
-	late := time.AfterFunc(Patience, s.kill)
+	late := time.AfterFunc(Timeout, s.kill)
 	defer late.Stop()
 	if err := s.ended(); err != nil {
 		return fmt.Errorf("serve ended with: %w\n%s", err, s.Log())

@@ -75,9 +75,9 @@ func ServeIn(t testing.TB, dir string, settings ...string) *Sidecar {
 	return ServeWith(t, dir, nil, settings...)
 }
 
-// Unhurried returns settings that make answers independent of the machine's load. A test's settings override them. Benchmarks use the
+// RelaxedSettings returns settings that make answers independent of the machine's load. A test's settings override them. Benchmarks use the
 // defaults.
-func Unhurried(t testing.TB) []string {
+func RelaxedSettings(t testing.TB) []string {
 	if _, measured := t.(*testing.B); measured {
 		return nil
 	}
@@ -87,7 +87,7 @@ func Unhurried(t testing.TB) []string {
 // ServeWith is [ServeIn] with environment variables.
 func ServeWith(t testing.TB, dir string, environ []string, settings ...string) *Sidecar {
 	t.Helper()
-	r, err := launch(dir, environ, slices.Concat(settings, Unhurried(t)))
+	r, err := launch(dir, environ, slices.Concat(settings, RelaxedSettings(t)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,14 +174,14 @@ func Answered(text string) *memsidecarv1.Message {
 	return &memsidecarv1.Message{Role: memsidecarv1.Role_ROLE_ASSISTANT, Content: text}
 }
 
-// Patiently returns a wait that is long enough on every machine.
-func Patiently() *durationpb.Duration { return durationpb.New(Patience) }
+// LongWait returns a wait that is long enough on every machine.
+func LongWait() *durationpb.Duration { return durationpb.New(Timeout) }
 
 // Consider calls ConsiderMemorizing and waits for the outcome.
 func (r *Sidecar) Consider(t *testing.T, scope *memsidecarv1.Scope, messages ...*memsidecarv1.Message) *memsidecarv1.Consideration {
 	t.Helper()
 	resp, err := r.ConsiderMemorizing(t.Context(), &memsidecarv1.ConsiderMemorizingRequest{
-		Scope: scope, Messages: messages, Wait: Patiently(),
+		Scope: scope, Messages: messages, Wait: LongWait(),
 	})
 	if err != nil {
 		t.Fatal(err)

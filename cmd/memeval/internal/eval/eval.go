@@ -21,8 +21,8 @@ import (
 type Sidecar struct {
 	Memories memsidecarv1.MemoryServiceClient
 	Sessions memsidecarv1.SessionServiceClient
-	// Settled waits until the background work on past messages is done, so that every run finds the same.
-	Settled func(context.Context) error
+	// WaitIdle waits until the background work on past messages is done, so that every run finds the same.
+	WaitIdle func(context.Context) error
 	// Progress begins to show how far a part of the work is; step is called total times, then done.
 	Progress func(total int, what string) (step, done func())
 }

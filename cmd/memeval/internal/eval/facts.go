@@ -34,45 +34,47 @@ func (s *share) add(is bool) {
 	}
 }
 
-// held are the texts that were remembered of a user, by session.
-type held struct{ texts map[int][]string }
+// storedTexts are the texts that were remembered of a user, by session.
+type storedTexts struct{ texts map[int][]string }
 
-func newHeld() *held { return &held{map[int][]string{}} }
+func newStoredTexts() *storedTexts { return &storedTexts{map[int][]string{}} }
 
-func (h *held) note(text string, session int) { h.texts[session] = append(h.texts[session], text) }
+func (h *storedTexts) add(text string, session int) {
+	h.texts[session] = append(h.texts[session], text)
+}
 
 // before reports whether a fact was remembered before a session.
-func (h *held) before(f fact) bool {
+func (h *storedTexts) before(f fact) bool {
 	for session, texts := range h.texts {
-		if session < f.Session && slices.ContainsFunc(texts, f.heldBy) {
+		if session < f.Session && slices.ContainsFunc(texts, f.matches) {
 			return true
 		}
 	}
 	return false
 }
 
-// littleWords say nothing about a fact.
-var littleWords = map[string]bool{
+// stopWords say nothing about a fact.
+var stopWords = map[string]bool{
 	"a": true, "an": true, "the": true, "of": true, "in": true, "on": true, "at": true, "to": true, "for": true, "and": true, "my": true,
 }
 
 func words(text string) []string {
 	return slices.DeleteFunc(strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }),
-		func(word string) bool { return littleWords[word] })
+		func(word string) bool { return stopWords[word] })
 }
 
-// heldBy reports whether a text holds the fact.
-func (f fact) heldBy(text string) bool {
+// matches reports whether a text holds the fact.
+func (f fact) matches(text string) bool {
 	have := words(text)
 	wanted := words(f.Text)
 	return len(wanted) > 0 && !slices.ContainsFunc(wanted, func(word string) bool { return !slices.Contains(have, word) })
 }
 
-// said reports whether the user said the fact, in a session that fits, where it was worth remembering.
-func (p *personaFile) said(f fact, fits func(session int) bool) bool {
+// wasSaid reports whether the user said the fact, in a session that fits, where it was worth remembering.
+func (p *personaFile) wasSaid(f fact, fits func(session int) bool) bool {
 	for i := range p.Sessions {
 		s := &p.Sessions[i]
-		if fits(s.ID) && slices.ContainsFunc(s.Conversation, func(t personaTurn) bool { return t.byUser() && t.Share && f.heldBy(t.Message) }) {
+		if fits(s.ID) && slices.ContainsFunc(s.Conversation, func(t personaTurn) bool { return t.byUser() && t.Share && f.matches(t.Message) }) {
 			return true
 		}
 	}
@@ -80,7 +82,7 @@ func (p *personaFile) said(f fact, fits func(session int) bool) bool {
 }
 
 // toForget are the facts that must be gone, each once: the last time it was taken back counts.
-func (a *asked) toForget() (facts []fact) {
+func (a *expected) toForget() (facts []fact) {
 	for _, f := range a.Forgotten {
 		at := slices.IndexFunc(facts, f.same)
 		again := slices.ContainsFunc(a.Kept, func(kept fact) bool { return kept.Session >= f.Session && kept.same(f) })
@@ -96,7 +98,7 @@ func (a *asked) toForget() (facts []fact) {
 }
 
 // toKeep are the facts that must be remembered, each once.
-func (a *asked) toKeep() (facts []fact) {
+func (a *expected) toKeep() (facts []fact) {
 	for _, f := range a.Kept {
 		if !slices.ContainsFunc(facts, f.same) {
 			facts = append(facts, f)
@@ -117,13 +119,13 @@ type missedFact struct {
 }
 
 // ask asks for the facts of a persona.
-func (r *personaRun) ask(ctx context.Context, p *personaFile, h *held) error {
+func (r *personaRun) ask(ctx context.Context, p *personaFile, h *storedTexts) error {
 	if p.Asked == nil {
 		return nil
 	}
 	then := p.Sessions[len(p.Sessions)-1].time
 	for _, f := range p.Asked.toKeep() {
-		if !p.said(f, func(session int) bool { return session <= f.Session }) {
+		if !p.wasSaid(f, func(session int) bool { return session <= f.Session }) {
 			r.unsaid++
 			continue
 		}
@@ -143,7 +145,7 @@ func (r *personaRun) ask(ctx context.Context, p *personaFile, h *held) error {
 		}
 	}
 	for _, f := range p.Asked.toForget() {
-		if !p.said(f, func(session int) bool { return session < f.Session }) {
+		if !p.wasSaid(f, func(session int) bool { return session < f.Session }) {
 			r.unsaid++
 			continue
 		}
@@ -186,7 +188,7 @@ func (r *personaRun) find(ctx context.Context, p *personaFile, f fact, counts fu
 			return nil, err
 		}
 		for _, m := range answer.GetMemories() {
-			if text := m.GetMemory().GetText(); f.heldBy(text) && counts(m.GetMemory()) && !slices.Contains(texts, text) {
+			if text := m.GetMemory().GetText(); f.matches(text) && counts(m.GetMemory()) && !slices.Contains(texts, text) {
 				texts = append(texts, text)
 			}
 		}

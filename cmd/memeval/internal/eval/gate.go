@@ -118,7 +118,7 @@ func (g *gate) personas(ctx context.Context, files []personaFile) error {
 	run := personaRun{gate: g}
 	for i := range files {
 		p := &files[i]
-		held := newHeld()
+		held := newStoredTexts()
 		for j := range p.Sessions {
 			if err := run.session(ctx, p, &p.Sessions[j], held); err != nil {
 				return fmt.Errorf("%s: %w", p.Name, err)
@@ -151,7 +151,7 @@ type personaRun struct {
 // facts counts facts that are kept and forgotten.
 type facts struct{ kept, forgotten, forgottenRemembered share }
 
-func (r *personaRun) session(ctx context.Context, p *personaFile, s *personaSession, held *held) error {
+func (r *personaRun) session(ctx context.Context, p *personaFile, s *personaSession, held *storedTexts) error {
 	scope := direct(gateNamespace, p.Name, "assistant", fmt.Sprintf("%s/%d", p.Name, s.ID))
 	messages := make([]*memsidecarv1.Message, len(s.Conversation))
 	for i, t := range s.Conversation {
@@ -191,7 +191,7 @@ func (r *personaRun) session(ctx context.Context, p *personaFile, s *personaSess
 		})
 	}
 	for _, c := range changes {
-		held.note(c.text, s.ID)
+		held.add(c.text, s.ID)
 	}
 	return nil
 }

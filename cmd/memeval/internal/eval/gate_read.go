@@ -20,7 +20,7 @@ type personaFile struct {
 	Path     string
 	Name     string // of the file, without its ending: the user's id
 	Sessions []personaSession
-	Asked    *asked // what its questions say must be remembered and forgotten; nil without such a file
+	Asked    *expected // what its questions say must be remembered and forgotten; nil without such a file
 }
 
 // personaSession is one session, a line of the file.
@@ -172,7 +172,7 @@ func readPersona(path string, lines []numberedLine) (personaFile, error) {
 		s.time = s.time.Add((24 * time.Hour * time.Duration(begun[s.Date]) / time.Duration(days[s.Date]+1)).Truncate(time.Second))
 	}
 	var err error
-	p.Asked, err = readAsked(strings.TrimSuffix(path, filepath.Ext(path)) + ".questions.json")
+	p.Asked, err = readExpected(strings.TrimSuffix(path, filepath.Ext(path)) + ".questions.json")
 	return p, err
 }
 
@@ -232,8 +232,8 @@ func readJudged(path string, lines []numberedLine) (turns []judgedTurn, err erro
 	return turns, nil
 }
 
-// asked is what must be remembered and what must have been forgotten at the end.
-type asked struct {
+// expected is what must be remembered and what must have been forgotten at the end.
+type expected struct {
 	Kept, Forgotten []fact
 }
 
@@ -244,8 +244,8 @@ type fact struct {
 	Question string
 }
 
-// readAsked reads the questions about a persona; nil when there is no such file.
-func readAsked(path string) (*asked, error) {
+// readExpected reads the questions about a persona; nil when there is no such file.
+func readExpected(path string) (*expected, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil //nolint:nilnil // documented: there are none
@@ -269,7 +269,7 @@ func readAsked(path string) (*asked, error) {
 			`it holds {"questions": {KIND: [{"question": …, "memory_evidence": …, "forgetting_evidence": …}]}}`,
 		)
 	}
-	a := &asked{}
+	a := &expected{}
 	for _, kind := range sortedKeys(file.Questions) {
 		for _, q := range file.Questions[kind] {
 			collect(q.Kept, q.Question, &a.Kept)

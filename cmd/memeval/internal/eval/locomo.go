@@ -62,7 +62,7 @@ func LoCoMo(ctx context.Context, s *Sidecar, o LoCoMoOptions) (Report, error) {
 	if err := l.replay(ctx, conversations); err != nil {
 		return nil, err
 	}
-	if err := s.Settled(ctx); err != nil {
+	if err := s.WaitIdle(ctx); err != nil {
 		return nil, err
 	}
 	if err := l.ask(ctx, conversations); err != nil {

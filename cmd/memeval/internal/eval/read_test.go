@@ -149,11 +149,11 @@ func TestTextsThatHoldAFact(t *testing.T) {
 		"The user plays the piano.":           false,
 		"":                                    false,
 	} {
-		if got := f.heldBy(text); got != want {
+		if got := f.matches(text); got != want {
 			t.Errorf("%q: %v", text, got)
 		}
 	}
-	if (fact{Text: "of the"}).heldBy("of the") {
+	if (fact{Text: "of the"}).matches("of the") {
 		t.Error("a fact without words is held")
 	}
 }

@@ -66,11 +66,11 @@ func (f sidecarFlag) encryption(to Sidecar) (credentials.TransportCredentials, b
 	var err error
 	switch {
 	case f.CA != "":
-		if config.RootCAs, err = listen.Pool(f.CA); err != nil {
+		if config.RootCAs, err = listen.LoadCertPool(f.CA); err != nil {
 			return nil, false, usage("--ca: %v", err)
 		}
 	case to.CertFile != "" && f.ServerName == "":
-		if config, err = listen.Pinned(to.CertFile); err != nil {
+		if config, err = listen.PinnedConfig(to.CertFile); err != nil {
 			return nil, false, usage("tls.cert_file: %v", err)
 		}
 	}

@@ -45,7 +45,7 @@ func (c auditCommand) Run(ctx context.Context, p *Program) error {
 	}
 	defer conn.close()
 	users, examples := int32(min(c.Limit, maxPage)), int32(min(c.Examples, maxPage)) //nolint:gosec // what is out of range is refused
-	stream, err := conn.AuditMemories(ctx, &memsidecarv1.AuditMemoriesRequest{Scope: c.anyone(), MaxUsers: &users, MaxExamples: &examples})
+	stream, err := conn.AuditMemories(ctx, &memsidecarv1.AuditMemoriesRequest{Scope: c.optionalScope(), MaxUsers: &users, MaxExamples: &examples})
 	if err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func (c auditCommand) receive(p *Program, stream auditStream) (users []*memsidec
 func (s *screen) auditTotal(a *memsidecarv1.MemoryAudit) {
 	doubtful := cell{fmt.Sprintf("%d of %d (%.0f %%)", a.GetDoubtfulCount(), a.GetActiveCount(), 100*a.GetDoubtfulShare()), green}
 	if a.GetDoubtfulCount() > 0 {
-		doubtful.look = yellow
+		doubtful.style = yellow
 	}
 	s.fields(
 		"users", a.GetUserCount(), "active", a.GetActiveCount(),

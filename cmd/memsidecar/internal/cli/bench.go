@@ -137,7 +137,7 @@ func remove(ctx context.Context, p *Program, target *load.Target, users string) 
 	defer cancel()
 	memories, considerations, err := target.Remove(ctx)
 	if err != nil {
-		return because(err, "some of the %s may remain; memsidecar forget removes them", users)
+		return wrapError(err, "some of the %s may remain; memsidecar forget removes them", users)
 	}
 	p.note("removed %s: %d memories, %d considerations", users, memories, considerations)
 	return nil

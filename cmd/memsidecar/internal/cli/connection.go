@@ -78,7 +78,7 @@ func (f sidecarFlag) dial(p *Program, timeout time.Duration) (*connection, error
 	var options []grpc.DialOption
 	if token != "" {
 		options = append(options, grpc.WithPerRPCCredentials(bearer(token)))
-		if !encrypted && !listen.Local(to.Listen) {
+		if !encrypted && !listen.IsLocal(to.Listen) {
 			p.note("the token is sent to %s unencrypted, and the network can read it; --tls encrypts it", to.Listen)
 		}
 	}
@@ -86,7 +86,7 @@ func (f sidecarFlag) dial(p *Program, timeout time.Duration) (*connection, error
 	c.ClientConn, err = grpc.NewClient("passthrough:///"+to.Listen, append(options,
 		grpc.WithTransportCredentials(transport),
 		grpc.WithContextDialer(c.connect),
-		grpc.WithStatsHandler(watch{}),
+		grpc.WithStatsHandler(callTracker{}),
 		grpc.WithChainUnaryInterceptor(c.unary),
 		grpc.WithChainStreamInterceptor(c.stream),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt32)), // an exported dialogue may be large
@@ -164,7 +164,7 @@ func (c *connection) unary(
 		defer cancel()
 	}
 	state := &call{}
-	err := invoke(context.WithValue(bounded, watch{}, state), method, req, reply, cc, opts...)
+	err := invoke(context.WithValue(bounded, callTracker{}, state), method, req, reply, cc, opts...)
 	return c.explain(ctx, state, err)
 }
 
@@ -178,38 +178,38 @@ func (c *connection) stream(
 ) (grpc.ClientStream, error) {
 	state := &call{}
 	words := func(err error) error { return c.explain(ctx, state, err) }
-	s, err := open(context.WithValue(ctx, watch{}, state), desc, cc, method, opts...)
+	s, err := open(context.WithValue(ctx, callTracker{}, state), desc, cc, method, opts...)
 	if err != nil {
 		return nil, words(err)
 	}
-	return explained{s, words}, nil
+	return translatedStream{s, words}, nil
 }
 
-// explained is a stream whose errors are in words.
-type explained struct {
+// translatedStream is a stream whose errors are in words.
+type translatedStream struct {
 	grpc.ClientStream
 	explain func(error) error
 }
 
 // SendMsg implements grpc.ClientStream. io.EOF means that RecvMsg says why.
-func (s explained) SendMsg(m any) error { return s.words(s.ClientStream.SendMsg(m)) }
+func (s translatedStream) SendMsg(m any) error { return s.words(s.ClientStream.SendMsg(m)) }
 
 // RecvMsg implements grpc.ClientStream.
-func (s explained) RecvMsg(m any) error { return s.words(s.ClientStream.RecvMsg(m)) }
+func (s translatedStream) RecvMsg(m any) error { return s.words(s.ClientStream.RecvMsg(m)) }
 
-func (s explained) words(err error) error {
+func (s translatedStream) words(err error) error {
 	if errors.Is(err, io.EOF) {
 		return err
 	}
 	return s.explain(err)
 }
 
-// watch notes how far each call gets. grpc's own errors do not say whether they come from the other end.
-type watch struct{}
+// callTracker notes how far each call gets. grpc's own errors do not say whether they come from the other end.
+type callTracker struct{}
 
 // HandleRPC implements stats.Handler.
-func (watch) HandleRPC(ctx context.Context, event stats.RPCStats) {
-	state, ok := ctx.Value(watch{}).(*call)
+func (callTracker) HandleRPC(ctx context.Context, event stats.RPCStats) {
+	state, ok := ctx.Value(callTracker{}).(*call)
 	if !ok {
 		return
 	}
@@ -222,10 +222,10 @@ func (watch) HandleRPC(ctx context.Context, event stats.RPCStats) {
 }
 
 // TagRPC implements stats.Handler.
-func (watch) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
+func (callTracker) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
 
 // TagConn implements stats.Handler.
-func (watch) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+func (callTracker) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
 
 // HandleConn implements stats.Handler.
-func (watch) HandleConn(context.Context, stats.ConnStats) {}
+func (callTracker) HandleConn(context.Context, stats.ConnStats) {}

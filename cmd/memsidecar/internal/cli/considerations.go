@@ -36,7 +36,7 @@ Examples:
 
 // Run lists.
 func (c considerationsList) Run(ctx context.Context, p *Program) error {
-	scope, conn, err := c.reach(p, c.sees)
+	scope, conn, err := c.reach(p, c.readScope)
 	if err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func (considerationsGet) Help() string {
 
 // Run shows the consideration.
 func (c considerationsGet) Run(ctx context.Context, p *Program) error {
-	scope, conn, err := c.reach(p, c.sees)
+	scope, conn, err := c.reach(p, c.readScope)
 	if err != nil {
 		return err
 	}
@@ -168,7 +168,7 @@ Examples:
 
 // Run makes one after the other pending again, or due.
 func (c considerationsRetry) Run(ctx context.Context, p *Program) error {
-	scope, conn, err := c.reach(p, c.sees)
+	scope, conn, err := c.reach(p, c.readScope)
 	if err != nil {
 		return err
 	}
@@ -180,7 +180,7 @@ func (c considerationsRetry) Run(ctx context.Context, p *Program) error {
 		}
 		return c.show(p, resp.GetConsideration(), func(s *screen) {
 			state := stateCell(resp.GetConsideration().GetState())
-			s.say("%s is %s\n", line(id), s.paint(state.text, state.look))
+			s.say("%s is %s\n", line(id), s.paint(state.text, state.style))
 		})
 	})
 }

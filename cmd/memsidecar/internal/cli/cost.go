@@ -30,7 +30,7 @@ func (s *screen) usage(day string, list []*memsidecarv1.ModelUsage, costs []*mem
 	for _, u := range list {
 		failed := cell{text: fmt.Sprint(u.GetFailureCount())}
 		if u.GetFailureCount() > 0 {
-			failed.look = yellow
+			failed.style = yellow
 		}
 		cost := "?"
 		if u.GetEstimatedCost() != nil {
@@ -68,10 +68,10 @@ func (s *screen) budgets(list []*memsidecarv1.TokenBudget) {
 	for _, b := range list {
 		used, refused := cell{text: fmt.Sprint(b.GetUsedTokens())}, cell{text: fmt.Sprint(b.GetRefusedCallCount())}
 		if b.GetUsedTokens() >= b.GetLimitTokens() {
-			used.look = yellow
+			used.style = yellow
 		}
 		if b.GetRefusedCallCount() > 0 {
-			refused.look = yellow
+			refused.style = yellow
 		}
 		t.row(cmp.Or(b.GetUserId(), "the namespace"), used, b.GetLimitTokens(), refused, date(b.GetResetTime()))
 	}

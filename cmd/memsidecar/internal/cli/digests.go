@@ -20,8 +20,8 @@ type wording struct {
 }
 
 // narrowed is what the place sees, and whether only of the agent.
-func (f learned) narrowed(at place, agent string) (*memsidecarv1.Scope, memsidecarv1.AgentFilter, error) {
-	scope, err := at.sees()
+func (f learnedByFlag) narrowed(at place, agent string) (*memsidecarv1.Scope, memsidecarv1.AgentFilter, error) {
+	scope, err := at.readScope()
 	if err != nil {
 		return nil, 0, err
 	}
@@ -37,7 +37,7 @@ type digestShow struct {
 	Day string `arg:"" optional:"" help:"The day."`
 
 	wording
-	learned
+	learnedByFlag
 	place
 	agentFlag
 	calls
@@ -84,7 +84,7 @@ type digestSummarize struct {
 	Day string `arg:"" optional:"" help:"The day."`
 
 	wording
-	learned
+	learnedByFlag
 	place
 	agentFlag
 	calls
@@ -123,7 +123,7 @@ func (c digestSummarize) Run(ctx context.Context, p *Program) error {
 type digestList struct {
 	wording
 	pages
-	learned
+	learnedByFlag
 	place
 	agentFlag
 	calls
@@ -180,7 +180,7 @@ type notebookCommand struct {
 	MaxEntries *int32 `placeholder:"N" help:"At most this many memories, 1 to 10000. By default as configured."`
 
 	wording
-	learned
+	learnedByFlag
 	place
 	agentFlag
 	calls

@@ -59,8 +59,8 @@ func failure(format string, args ...any) error {
 	return &Error{Code: ExitFailure, Message: fmt.Sprintf(format, args...)}
 }
 
-// because puts words before an error and keeps its exit code.
-func because(err error, format string, args ...any) error {
+// wrapError puts words before an error and keeps its exit code.
+func wrapError(err error, format string, args ...any) error {
 	return &Error{Code: ExitCode(err), Message: fmt.Sprintf(format, args...) + ": " + err.Error(), cause: err}
 }
 
@@ -68,8 +68,8 @@ func interrupted(format string, args ...any) error {
 	return &Error{Code: ExitInterrupted, Message: "interrupted" + fmt.Sprintf(format, args...)}
 }
 
-// notThere is an answer of NOT_FOUND.
-func notThere(err error) bool { return status.Code(err) == codes.NotFound }
+// isNotFound is an answer of NOT_FOUND.
+func isNotFound(err error) bool { return status.Code(err) == codes.NotFound }
 
 // explain turns what grpc says into words. The context is the command's, without the deadline of the call.
 func (c *connection) explain(ctx context.Context, state *call, err error) error {
@@ -134,7 +134,7 @@ func (c *connection) unavailable(state *call, s *status.Status) string {
 		return fmt.Sprintf("the server at %s is not a sidecar, or requires an encrypted connection; name another address with --addr, or add --tls", c.addr)
 	}
 	advice := "check that it is running there, or name another address with --addr"
-	if listen.Local(c.addr) {
+	if listen.IsLocal(c.addr) {
 		advice = "start one with: memsidecar serve --listen " + c.addr
 	}
 	return fmt.Sprintf("no sidecar at %s%s; %s", c.addr, c.obstacle(), advice)
@@ -229,16 +229,16 @@ func flagOf(field string) string {
 	return field
 }
 
-// answered is what the sidecar said itself: it names the fields of requests that were made from a file, not from flags.
-func answered(err error) string {
+// serverMessage is what the sidecar said itself: it names the fields of requests that were made from a file, not from flags.
+func serverMessage(err error) string {
 	if e := (*Error)(nil); errors.As(err, &e) && e.cause != nil {
 		return status.Convert(e.cause).Message()
 	}
 	return err.Error()
 }
 
-// forGood reports whether an error will also meet what comes next, so that going on is useless.
-func forGood(err error) bool {
+// isFatal reports whether an error will also meet what comes next, so that going on is useless.
+func isFatal(err error) bool {
 	code := ExitCode(err)
 	return code == ExitUnavailable || code == ExitInterrupted
 }
@@ -249,10 +249,10 @@ func each(ids []string, do func(id string) error) error {
 	for _, id := range ids {
 		if err := do(id); err != nil {
 			if !strings.Contains(err.Error(), id) {
-				err = because(err, "%s", line(id))
+				err = wrapError(err, "%s", line(id))
 			}
 			failed = append(failed, err)
-			if forGood(err) {
+			if isFatal(err) {
 				break
 			}
 		}

@@ -47,51 +47,51 @@ type agentFlag struct {
 	Agent string `group:"scope" placeholder:"ID" help:"The bot or persona."`
 }
 
-// learned is whose memories count.
-type learned struct {
+// learnedByFlag is whose memories count.
+type learnedByFlag struct {
 	LearnedBy string `enum:",any,this" default:"" placeholder:"WHO" help:"any, or this: only memories that --agent learned. By default as configured."`
 }
 
-func (f learned) filter(agent string) (memsidecarv1.AgentFilter, error) {
+func (f learnedByFlag) filter(agent string) (memsidecarv1.AgentFilter, error) {
 	if f.LearnedBy == "this" && agent == "" {
 		return 0, usage("--learned-by this needs --agent")
 	}
 	return memsidecarv1.AgentFilter(valueOf(memsidecarv1.AgentFilter_value, "AGENT_FILTER_", f.LearnedBy)), nil
 }
 
-// whole is the scope of what concerns everything of a user.
-func (f person) whole() (*memsidecarv1.Scope, error) {
+// userScope is the scope of what concerns everything of a user.
+func (f person) userScope() (*memsidecarv1.Scope, error) {
 	if f.User == "" {
 		return nil, usage("name the user with --user ID (or MEMSIDECAR_USER)")
 	}
-	return f.anyone(), nil
+	return f.optionalScope(), nil
 }
 
-// anyone returns the scope of a command for which --user is optional.
-func (f person) anyone() *memsidecarv1.Scope {
+// optionalScope returns the scope of a command for which --user is optional.
+func (f person) optionalScope() *memsidecarv1.Scope {
 	return &memsidecarv1.Scope{Namespace: f.Namespace, UserId: f.User}
 }
 
-// sees is the scope of what shows or changes memories: everything of the user, unless a channel is given.
-func (f place) sees() (*memsidecarv1.Scope, error) {
+// readScope is the scope of what shows or changes memories: everything of the user, unless a channel is given.
+func (f place) readScope() (*memsidecarv1.Scope, error) {
 	return f.scope(memsidecarv1.ChannelKind_CHANNEL_KIND_DIRECT)
 }
 
-// says is the scope of what stores something: visible to a bot that sets no channels, unless a channel is given.
-func (f place) says() (*memsidecarv1.Scope, error) {
+// writeScope is the scope of what stores something: visible to a bot that sets no channels, unless a channel is given.
+func (f place) writeScope() (*memsidecarv1.Scope, error) {
 	return f.scope(memsidecarv1.ChannelKind_CHANNEL_KIND_UNSPECIFIED)
 }
 
 func (f place) scope(kind memsidecarv1.ChannelKind) (*memsidecarv1.Scope, error) {
-	scope, err := f.whole()
+	scope, err := f.userScope()
 	if err != nil {
 		return nil, err
 	}
-	return f.in(scope, kind)
+	return f.withChannel(scope, kind)
 }
 
-// in adds the channel, of the kind given unless a flag says another.
-func (f place) in(scope *memsidecarv1.Scope, kind memsidecarv1.ChannelKind) (*memsidecarv1.Scope, error) {
+// withChannel adds the channel, of the kind given unless a flag says another.
+func (f place) withChannel(scope *memsidecarv1.Scope, kind memsidecarv1.ChannelKind) (*memsidecarv1.Scope, error) {
 	if f.Channel != "" && f.ChannelKind == "" {
 		return nil, usage("channel %s needs --channel-kind direct or --channel-kind group", f.Channel)
 	}

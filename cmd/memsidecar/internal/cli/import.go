@@ -184,11 +184,11 @@ func (f importFlags) importer(p *Program, format string, users fileUsers) (*impo
 	case users.Users != "" && f.User != "":
 		return nil, usage("use either --user %s (or MEMSIDECAR_USER) or --users all, not both", line(f.User))
 	case users.Users != "":
-		scope, err = f.in(f.anyone(), memsidecarv1.ChannelKind_CHANNEL_KIND_UNSPECIFIED)
+		scope, err = f.withChannel(f.optionalScope(), memsidecarv1.ChannelKind_CHANNEL_KIND_UNSPECIFIED)
 	case f.User == "" && users != (fileUsers{}) || f.User == "" && format != "nanobot" && format != "history":
 		return nil, usage("name the user with --user ID (or MEMSIDECAR_USER), or use --users all when the file names the users")
 	default:
-		scope, err = f.says()
+		scope, err = f.writeScope()
 	}
 	if err != nil {
 		return nil, err
@@ -235,7 +235,7 @@ func (m *importer) done() string {
 // stopped says how much was stored before an error, and what to do, unless the error does.
 func (m *importer) stopped(err error) error {
 	message, again := err.Error(), "; correct this and run it again, nothing is stored twice"
-	if forGood(err) {
+	if isFatal(err) {
 		again = "; run it again to complete it, nothing is stored twice"
 	}
 	if !strings.Contains(message, "nothing is stored twice") {
@@ -266,7 +266,7 @@ func (m *importer) open(ctx context.Context, path string, read func(io.Reader) e
 	case err == nil || errors.As(err, &own):
 		return err
 	case errors.Is(err, stop):
-		return because(err, "%s", inputName(path)) // the disk's mistake, not the file's
+		return wrapError(err, "%s", inputName(path)) // the disk's mistake, not the file's
 	}
 	return usage("%s: %s", inputName(path), line(err.Error()))
 }

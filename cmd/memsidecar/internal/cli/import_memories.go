@@ -56,7 +56,7 @@ func (m *importer) check(ctx context.Context, sources []source) error {
 		n := 0
 		err := m.open(ctx, s.path, func(in io.Reader) error {
 			return s.read(in, m.options, migrate.Sink{
-				Leave: func(migrate.Left) {},
+				Skip: func(migrate.Skipped) {},
 				Item: func(item migrate.Item) error {
 					n++
 					if err := ctx.Err(); err != nil {
@@ -98,7 +98,7 @@ func (m *importer) memories(ctx context.Context, sources []source) error {
 	for _, s := range sources {
 		to := m.report.part(inputName(s.path), "memories")
 		err := m.open(ctx, s.path, func(in io.Reader) error {
-			return s.read(in, m.options, migrate.Sink{Leave: to.leave, Item: func(item migrate.Item) error {
+			return s.read(in, m.options, migrate.Sink{Skip: to.skip, Item: func(item migrate.Item) error {
 				if err := m.checkOneUser(s.path, item); err != nil {
 					return err
 				}
@@ -119,14 +119,14 @@ func (m *importer) memories(ctx context.Context, sources []source) error {
 }
 
 // whose is the user of an item, or why it is left out.
-func (m *importer) userOf(item migrate.Item) (user string, left *migrate.Left) {
+func (m *importer) userOf(item migrate.Item) (user string, left *migrate.Skipped) {
 	switch {
 	case m.users.FromUser != "" && item.User != m.users.FromUser:
-		return "", &migrate.Left{Line: item.Line, Reason: "it belongs to another user, or to none"}
+		return "", &migrate.Skipped{Line: item.Line, Reason: "it belongs to another user, or to none"}
 	case m.users.Users == "":
 		return m.User, nil
 	case item.User == "":
-		return "", &migrate.Left{Line: item.Line, Reason: "it names no user: import it with --user", Bad: true}
+		return "", &migrate.Skipped{Line: item.Line, Reason: "it names no user: import it with --user", Bad: true}
 	}
 	return item.User, nil
 }
@@ -138,7 +138,7 @@ func (m *importer) add(ctx context.Context, to *part, item migrate.Item) error {
 	}
 	user, left := m.userOf(item)
 	if left != nil {
-		to.leave(*left)
+		to.skip(*left)
 		return nil
 	}
 	existing, err := m.existingOf(ctx, user)

@@ -55,8 +55,8 @@ func (r *report) bad() (n int) {
 	return n
 }
 
-// leave notes a record that was left out.
-func (p *part) leave(left migrate.Left) {
+// skip notes a record that was left out.
+func (p *part) skip(left migrate.Skipped) {
 	if left.Bad {
 		p.skipped++
 	} else {
@@ -93,7 +93,7 @@ func (r *report) show(p *Program, o output) error {
 	for _, part := range r.parts {
 		bad := cell{text: fmt.Sprint(part.skipped)}
 		if part.skipped > 0 {
-			bad.look = red
+			bad.style = red
 		}
 		t.row(part.file, part.what, cell{fmt.Sprint(part.added), green}, part.there, part.aside, bad)
 	}
@@ -104,14 +104,14 @@ func (r *report) show(p *Program, o output) error {
 			if why.Bad {
 				name = "skipped"
 			}
-			s.say("%s: %s\n", name, line(part.file+": "+why.where()+why.Reason))
+			s.say("%s: %s\n", name, line(part.file+": "+why.lineList()+why.Reason))
 		}
 	}
 	return nil
 }
 
-// where names the lines.
-func (r *reason) where() string {
+// lineList names the lines.
+func (r *reason) lineList() string {
 	if len(r.Lines) == 0 {
 		return ""
 	}

@@ -55,7 +55,7 @@ func (c importHistory) Run(ctx context.Context, p *Program) error {
 	}
 	var conversations []conversationSource
 	for _, path := range paths {
-		conversations = append(conversations, conversationSource{path, func(in io.Reader, _ func(migrate.Left)) (*sessionfile.File, error) {
+		conversations = append(conversations, conversationSource{path, func(in io.Reader, _ func(migrate.Skipped)) (*sessionfile.File, error) {
 			text, err := migrate.Text(in)
 			if err != nil {
 				return nil, err
@@ -97,10 +97,10 @@ func historyFiles(paths []string) (files []string, err error) {
 // conversationSource is a file with one conversation.
 type conversationSource struct {
 	path string
-	read func(io.Reader, func(migrate.Left)) (*sessionfile.File, error)
+	read func(io.Reader, func(migrate.Skipped)) (*sessionfile.File, error)
 }
 
-func (m *importer) conversation(ctx context.Context, s conversationSource, leave func(migrate.Left)) (file *sessionfile.File, err error) {
+func (m *importer) conversation(ctx context.Context, s conversationSource, leave func(migrate.Skipped)) (file *sessionfile.File, err error) {
 	err = m.open(ctx, s.path, func(in io.Reader) error {
 		file, err = s.read(in, leave)
 		return err
@@ -115,7 +115,7 @@ func (m *importer) checkConversations(ctx context.Context, sources []conversatio
 			m.total = -1
 			continue
 		}
-		file, err := m.conversation(ctx, s, func(migrate.Left) {})
+		file, err := m.conversation(ctx, s, func(migrate.Skipped) {})
 		switch {
 		case ctx.Err() != nil:
 			return interrupted("; nothing was sent")
@@ -136,7 +136,7 @@ func (m *importer) conversations(ctx context.Context, sources []conversationSour
 	bar := m.p.progress(m.total, "messages")
 	for _, s := range sources {
 		to := m.report.part(inputName(s.path), "messages")
-		file, err := m.conversation(ctx, s, to.leave)
+		file, err := m.conversation(ctx, s, to.skip)
 		if err != nil {
 			return errors.Join(err, bar.Finish())
 		}
@@ -184,7 +184,7 @@ func (m *importer) compare(ctx context.Context, to *part, about *memsidecarv1.Im
 	request := &memsidecarv1.ListMessagesRequest{Scope: about.GetScope(), PageSize: 1000}
 	for more := true; more; more = request.GetPageToken() != "" {
 		resp, err := m.conn.ListMessages(ctx, request)
-		if notThere(err) {
+		if isNotFound(err) {
 			break
 		}
 		if err != nil {
@@ -269,11 +269,11 @@ func (m *importer) nanobot(files []string) (notes []source, conversations []conv
 				return migrate.Notes(in, name, migrate.DayOf(name, o), o, sink)
 			}})
 		case migrate.NanobotLog:
-			conversations = append(conversations, conversationSource{path, func(in io.Reader, leave func(migrate.Left)) (*sessionfile.File, error) {
+			conversations = append(conversations, conversationSource{path, func(in io.Reader, leave func(migrate.Skipped)) (*sessionfile.File, error) {
 				return migrate.NanobotHistory(in, m.logSession(), strings.HasSuffix(name, ".jsonl"), m.options, leave)
 			}})
 		case migrate.NanobotConversation:
-			conversations = append(conversations, conversationSource{path, func(in io.Reader, leave func(migrate.Left)) (*sessionfile.File, error) {
+			conversations = append(conversations, conversationSource{path, func(in io.Reader, leave func(migrate.Skipped)) (*sessionfile.File, error) {
 				return migrate.NanobotSession(in, strings.TrimSuffix(name, ".jsonl"), m.options, leave)
 			}})
 		}

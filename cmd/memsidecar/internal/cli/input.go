@@ -16,20 +16,20 @@ import (
 // open opens a file, or standard input for "-". What is read from it ends when the context does.
 func (p *Program) open(ctx context.Context, path string) (io.ReadCloser, error) {
 	if path == "-" {
-		return io.NopCloser(unmarked(interruptible(ctx, p.Stdin))), nil
+		return io.NopCloser(withoutBOM(interruptible(ctx, p.Stdin))), nil
 	}
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, usage("%v", err)
 	}
 	if info, err := file.Stat(); err == nil && info.Mode().IsRegular() {
-		return readCloser{unmarked(file), file}, nil
+		return readCloser{withoutBOM(file), file}, nil
 	}
-	return readCloser{unmarked(interruptible(ctx, file)), file}, nil
+	return readCloser{withoutBOM(interruptible(ctx, file)), file}, nil
 }
 
-// unmarked is a text without the byte order mark that some programs of Windows begin their files with.
-func unmarked(r io.Reader) io.Reader {
+// withoutBOM is a text without the byte order mark that some programs of Windows begin their files with.
+func withoutBOM(r io.Reader) io.Reader {
 	in, begun := bufio.NewReaderSize(r, 64<<10), false
 	return readerFunc(func(b []byte) (int, error) {
 		if !begun {
@@ -86,7 +86,7 @@ func (p *Program) text(ctx context.Context, args []string) (string, error) {
 	}
 	data, err := io.ReadAll(io.LimitReader(interruptible(ctx, p.Stdin), maxTextBytes+1))
 	if err != nil {
-		return "", because(err, "reading standard input")
+		return "", wrapError(err, "reading standard input")
 	}
 	if len(data) > maxTextBytes {
 		return "", usage("standard input is longer than %d bytes", maxTextBytes)

@@ -60,8 +60,8 @@ func (l listing[T]) show(p *Program, f pages, to output) error {
 	return nil
 }
 
-// whole shows what comes in one answer; it has no page.
-func (l listing[T]) whole(p *Program, to output, entries []T) error {
+// showAll shows what comes in one answer; it has no page.
+func (l listing[T]) showAll(p *Program, to output, entries []T) error {
 	if err := l.add(p, to, entries); err != nil {
 		return err
 	}

@@ -36,7 +36,7 @@ Examples:
 
 // Run writes all records.
 func (c memoriesExport) Run(ctx context.Context, p *Program) error {
-	scope, err := c.whole()
+	scope, err := c.userScope()
 	if err != nil {
 		return err
 	}

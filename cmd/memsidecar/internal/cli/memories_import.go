@@ -45,7 +45,7 @@ Examples:
 
 // Run sends the memories of the file.
 func (c memoriesImport) Run(ctx context.Context, p *Program) (err error) {
-	scope, err := c.says()
+	scope, err := c.writeScope()
 	if err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func (c memoriesImport) Run(ctx context.Context, p *Program) (err error) {
 		return interrupted(" after %s, which %s stored; run it again to complete it, nothing is stored twice",
 			count(len(s.lines), "memory", "memories"), isAre(len(s.lines)))
 	case stopped != nil && len(s.lines) > 0:
-		return because(stopped, "%s before %s stored; correct this and run it again, nothing is stored twice",
+		return wrapError(stopped, "%s before %s stored; correct this and run it again, nothing is stored twice",
 			count(len(s.lines), "memory", "memories"), isAre(len(s.lines)))
 	}
 	return stopped
@@ -195,7 +195,7 @@ func records(in io.Reader, name string, do func(n int, m *memsidecarv1.Memory) e
 	case errors.As(err, new(*migrate.NotTextError)):
 		return usage("%s: %v", name, err)
 	case err != nil:
-		return because(err, "%s: line %d", name, n)
+		return wrapError(err, "%s: line %d", name, n)
 	}
 	return nil
 }

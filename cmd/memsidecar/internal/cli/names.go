@@ -64,11 +64,11 @@ func stateName(state memsidecarv1.ConsiderationState) string {
 	return nameOf(state.String(), statePrefix)
 }
 
-// when is a moment on the command line.
-type when struct{ time.Time }
+// timeArg is a moment on the command line.
+type timeArg struct{ time.Time }
 
 // UnmarshalText reads RFC 3339, or a date or a date with a time where this machine is.
-func (w *when) UnmarshalText(text []byte) error {
+func (w *timeArg) UnmarshalText(text []byte) error {
 	for _, layout := range []string{time.RFC3339Nano, time.DateOnly, "2006-01-02 15:04", time.DateTime} {
 		if t, err := time.ParseInLocation(layout, string(text), time.Local); err == nil {
 			w.Time = t
@@ -79,7 +79,7 @@ func (w *when) UnmarshalText(text []byte) error {
 }
 
 // timestamp is unset for no time.
-func (w when) timestamp() *timestamppb.Timestamp {
+func (w timeArg) timestamp() *timestamppb.Timestamp {
 	if w.IsZero() {
 		return nil
 	}

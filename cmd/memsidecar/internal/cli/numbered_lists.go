@@ -23,14 +23,14 @@ const numberedListsHelp = `Without --channel-kind, uses no channel. The current 
 of the call that stored it: pass the same flags again.
 `
 
-// showing is where numbered lists are shown.
-type showing struct {
+// numberedListScope is where numbered lists are shown.
+type numberedListScope struct {
 	conversation
 	Session string `group:"scope" placeholder:"ID" help:"The session."`
 }
 
-func (f showing) scope() (*memsidecarv1.Scope, error) {
-	scope, err := f.says()
+func (f numberedListScope) scope() (*memsidecarv1.Scope, error) {
+	scope, err := f.writeScope()
 	if err == nil {
 		scope.SessionId = f.Session
 	}
@@ -82,7 +82,7 @@ type numberedListsSelect struct {
 
 	listFlag
 	languageFlag
-	showing
+	numberedListScope
 	calls
 	output
 }
@@ -136,7 +136,7 @@ func (c numberedListsSelect) Run(ctx context.Context, p *Program) error {
 type numberedListsShow struct {
 	listFlag
 	languageFlag
-	showing
+	numberedListScope
 	calls
 	output
 }
@@ -177,7 +177,7 @@ func (c numberedListsShow) Run(ctx context.Context, p *Program) error {
 type numberedListsItems struct {
 	pages
 	registryFlags
-	showing
+	numberedListScope
 	calls
 	output
 }
@@ -227,7 +227,7 @@ type numberedListsUnseen struct {
 	Key []string `arg:"" help:"Keys: URLs or ids."`
 
 	registryFlags
-	showing
+	numberedListScope
 	calls
 	output
 }
@@ -264,7 +264,7 @@ type numberedListsDelete struct {
 	Only string `enum:",registry,shown" default:"" placeholder:"PART" help:"Delete only the registry, or only the current list (shown)."`
 
 	registryFlags
-	showing
+	numberedListScope
 	calls
 	output
 }

@@ -26,7 +26,7 @@ type numberedListsPut struct {
 
 	registryFlags
 	languageFlag
-	showing
+	numberedListScope
 	calls
 	output
 }
@@ -94,7 +94,7 @@ func itemLines(err error, file string, lines []int) error {
 	if ExitCode(err) != ExitUsage {
 		return err
 	}
-	message := strings.TrimPrefix(block(answered(err)), "invalid request: ")
+	message := strings.TrimPrefix(block(serverMessage(err)), "invalid request: ")
 	return usage("%s: %s", inputName(file), listedItem.ReplaceAllStringFunc(message, func(found string) string {
 		i, err := strconv.Atoi(listedItem.FindStringSubmatch(found)[1])
 		if err != nil || i >= len(lines) {
@@ -130,7 +130,7 @@ func (c numberedListsPut) items(ctx context.Context, p *Program) (items []*memsi
 	case ctx.Err() != nil:
 		return nil, nil, interrupted("; nothing was sent")
 	case lines.Err() != nil:
-		return nil, nil, because(lines.Err(), "%s", inputName(c.File))
+		return nil, nil, wrapError(lines.Err(), "%s", inputName(c.File))
 	}
 	return items, numbers, nil
 }
@@ -163,7 +163,7 @@ type numberedListsImport struct {
 
 	zoneFlag
 	registryFlags
-	showing
+	numberedListScope
 	calls
 	output
 }
@@ -228,7 +228,7 @@ func (c numberedListsImport) send(
 		}
 		resp, err := conn.ImportNumberedList(ctx, request)
 		if err != nil {
-			return total, because(err, "%s", inputName(c.File))
+			return total, wrapError(err, "%s", inputName(c.File))
 		}
 		total.AddedCount += resp.GetAddedCount()
 		total.SkippedCount += resp.GetSkippedCount()
@@ -279,4 +279,4 @@ func (m movies) items() []*memsidecarv1.RegistryItem {
 	return items
 }
 
-func optionalTime(t time.Time) *timestamppb.Timestamp { return when{t}.timestamp() }
+func optionalTime(t time.Time) *timestamppb.Timestamp { return timeArg{t}.timestamp() }

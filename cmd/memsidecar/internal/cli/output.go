@@ -131,8 +131,8 @@ func (s *screen) say(format string, args ...any) { fmt.Fprintf(s.w, format, args
 
 // cell is a text with a look.
 type cell struct {
-	text string
-	look style
+	text  string
+	style style
 }
 
 // column is a column of a table.
@@ -155,7 +155,7 @@ func (t *table) row(values ...any) {
 	for i, v := range values {
 		switch v := v.(type) {
 		case cell:
-			cells[i] = cell{line(v.text), v.look}
+			cells[i] = cell{line(v.text), v.style}
 		default:
 			cells[i] = cell{text: line(fmt.Sprint(v))}
 		}
@@ -237,7 +237,7 @@ func (s *screen) row(columns []column, widths []int, row []cell) {
 			}
 			if text != "" {
 				b.WriteString(strings.Repeat(" ", pending))
-				b.WriteString(s.paint(text, c.look))
+				b.WriteString(s.paint(text, c.style))
 				pending = 0
 			}
 			pending += space + len(gap)

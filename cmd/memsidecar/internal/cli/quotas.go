@@ -17,7 +17,7 @@ func (s *screen) quotas(list []*memsidecarv1.Quota) {
 		}
 		used := cell{text: fmt.Sprint(q.GetUsed())}
 		if q.GetUsed() >= q.GetLimit() {
-			used.look = yellow
+			used.style = yellow
 		}
 		t.row(q.GetKey(), cmp.Or(q.GetUserId(), "the namespace"), used, q.GetLimit())
 		rows++

@@ -95,7 +95,7 @@ func (c replayCommand) Run(ctx context.Context, p *Program) error {
 	case ctx.Err() != nil:
 		return interrupted(" after %d of %d dialogues; run it again to complete it; nothing is sent twice", r.done, total)
 	case err != nil && r.done > 0:
-		return because(err, "stopped after %d of %d dialogues; run it again to complete it; nothing is sent twice", r.done, total)
+		return wrapError(err, "stopped after %d of %d dialogues; run it again to complete it; nothing is sent twice", r.done, total)
 	case err != nil:
 		return err
 	}
@@ -226,7 +226,7 @@ type replay struct {
 func (r *replay) user(ctx context.Context, requests []*memsidecarv1.ConsiderMemorizingRequest) error {
 	for _, request := range requests {
 		resp, err := r.client.ConsiderMemorizing(ctx, request)
-		if err != nil && forGood(err) {
+		if err != nil && isFatal(err) {
 			return err
 		}
 		if err := r.count(request, resp, err); err != nil {
@@ -241,7 +241,7 @@ func (r *replay) count(request *memsidecarv1.ConsiderMemorizingRequest, resp *me
 	defer r.mu.Unlock()
 	r.done++
 	if err != nil {
-		r.refused = append(r.refused, fmt.Sprintf("%s/%s: %v", request.GetScope().GetUserId(), request.GetScope().GetSessionId(), answered(err)))
+		r.refused = append(r.refused, fmt.Sprintf("%s/%s: %v", request.GetScope().GetUserId(), request.GetScope().GetSessionId(), serverMessage(err)))
 		return r.bar.Add(1)
 	}
 	if why := resp.GetNotRecordedReason(); why != "" {

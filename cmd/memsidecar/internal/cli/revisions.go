@@ -7,8 +7,8 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// standing is a memory's state with what it means.
-func standing(m *memsidecarv1.Memory) cell {
+// memoryStateCell is a memory's state with what it means.
+func memoryStateCell(m *memsidecarv1.Memory) cell {
 	looks := map[memsidecarv1.MemoryState]style{
 		memsidecarv1.MemoryState_MEMORY_STATE_ACTIVE:      green,
 		memsidecarv1.MemoryState_MEMORY_STATE_SUPERSEDED:  dim,
@@ -22,8 +22,8 @@ func standing(m *memsidecarv1.Memory) cell {
 	return cell{nameOf(m.GetState().String(), memoryStatePrefix), looks[m.GetState()]}
 }
 
-// held is from when to when a memory held, or holds.
-func held(m *memsidecarv1.Memory) string {
+// validity is from when to when a memory held, or holds.
+func validity(m *memsidecarv1.Memory) string {
 	from, to := date(m.GetValidStartTime()), date(m.GetValidEndTime())
 	if to == "" {
 		return "since " + from
@@ -51,7 +51,7 @@ Examples:
 
 // Run lists the changes.
 func (c memoriesRevisions) Run(ctx context.Context, p *Program) error {
-	scope, conn, err := c.reach(p, c.sees)
+	scope, conn, err := c.reach(p, c.readScope)
 	if err != nil {
 		return err
 	}
@@ -70,18 +70,18 @@ func (c memoriesRevisions) Run(ctx context.Context, p *Program) error {
 			if r.GetReverted() {
 				done = cell{done.text + " (undone)", dim}
 			}
-			return []any{r.GetId(), date(r.GetCreateTime()), done, r.GetMemory().GetId(), r.GetMemory().GetText(), cell{before(r), dim}, cell{r.GetReason(), dim}}
+			return []any{r.GetId(), date(r.GetCreateTime()), done, r.GetMemory().GetId(), r.GetMemory().GetText(), cell{previousText(r), dim}, cell{r.GetReason(), dim}}
 		},
 	}
-	return list.whole(p, c.output, resp.GetRevisions())
+	return list.showAll(p, c.output, resp.GetRevisions())
 }
 
 func changeName(r *memsidecarv1.MemoryRevision) string {
 	return nameOf(r.GetChange().String(), "MEMORY_REVISION_CHANGE_")
 }
 
-// before is what the change replaced: another memory, or the words that the memory had.
-func before(r *memsidecarv1.MemoryRevision) string {
+// previousText is what the change replaced: another memory, or the words that the memory had.
+func previousText(r *memsidecarv1.MemoryRevision) string {
 	was := r.GetPrevious()
 	switch {
 	case was == nil:
@@ -91,7 +91,7 @@ func before(r *memsidecarv1.MemoryRevision) string {
 	case was.GetText() != r.GetMemory().GetText():
 		return was.GetText()
 	}
-	return standing(was).text
+	return memoryStateCell(was).text
 }
 
 type memoriesRevert struct {
@@ -115,7 +115,7 @@ Examples:
 
 // Run undoes the change and shows the memory that holds again.
 func (c memoriesRevert) Run(ctx context.Context, p *Program) error {
-	scope, conn, err := c.reach(p, c.sees)
+	scope, conn, err := c.reach(p, c.readScope)
 	if err != nil {
 		return err
 	}
@@ -150,7 +150,7 @@ Examples:
 
 // Run releases one after the other.
 func (c memoriesRelease) Run(ctx context.Context, p *Program) error {
-	scope, conn, err := c.reach(p, c.sees)
+	scope, conn, err := c.reach(p, c.readScope)
 	if err != nil {
 		return err
 	}

@@ -58,7 +58,7 @@ Examples:
 
 // Run writes the session.
 func (c sessionsExport) Run(ctx context.Context, p *Program) error {
-	scope, err := c.reads(c.Session)
+	scope, err := c.sessionScope(c.Session)
 	if err != nil {
 		return err
 	}

@@ -42,7 +42,7 @@ Examples:
 
 // Run sends the file's session.
 func (c sessionsImport) Run(ctx context.Context, p *Program) error {
-	scope, err := c.says()
+	scope, err := c.writeScope()
 	if err != nil {
 		return err
 	}

@@ -21,14 +21,14 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// halting is a sidecar that calls halt in the middle of an import or export.
-type halting struct {
+// interruptingSidecar is a sidecar that calls halt in the middle of an import or export.
+type interruptingSidecar struct {
 	memsidecarv1.UnimplementedSessionServiceServer
 	halt func()
 	err  error
 }
 
-func (h halting) ImportSession(
+func (h interruptingSidecar) ImportSession(
 	stream grpc.ClientStreamingServer[memsidecarv1.ImportSessionRequest, memsidecarv1.ImportSessionResponse],
 ) error {
 	resp := &memsidecarv1.ImportSessionResponse{Session: &memsidecarv1.Session{Id: "s"}}
@@ -49,7 +49,7 @@ func (h halting) ImportSession(
 	}
 }
 
-func (h halting) ExportSession(
+func (h interruptingSidecar) ExportSession(
 	_ *memsidecarv1.ExportSessionRequest,
 	stream grpc.ServerStreamingServer[memsidecarv1.ExportSessionResponse],
 ) error {
@@ -64,7 +64,7 @@ func (h halting) ExportSession(
 	return stream.Context().Err()
 }
 
-func (h halting) serve(t *testing.T) string {
+func (h interruptingSidecar) serve(t *testing.T) string {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -91,7 +91,7 @@ func long(t *testing.T) string {
 func TestImportInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	command := sessionsImport{File: long(t), Session: "s"}
-	command.Addr, command.TimeZone = halting{halt: cancel}.serve(t), "UTC"
+	command.Addr, command.TimeZone = interruptingSidecar{halt: cancel}.serve(t), "UTC"
 	var out bytes.Buffer
 	err := command.Run(ctx, &Program{Stdout: &out, Stderr: io.Discard})
 	if ExitCode(err) != ExitInterrupted || !strings.Contains(err.Error(), "run it again to complete it, nothing is stored twice") {
@@ -119,7 +119,7 @@ func TestImportRefused(t *testing.T) {
 		},
 	} {
 		command := sessionsImport{File: long(t), Session: "s"}
-		command.Addr, command.TimeZone = halting{err: test.err}.serve(t), "UTC"
+		command.Addr, command.TimeZone = interruptingSidecar{err: test.err}.serve(t), "UTC"
 		err := command.Run(t.Context(), &Program{Stdout: io.Discard, Stderr: io.Discard})
 		if ExitCode(err) != test.code || !strings.Contains(err.Error(), test.says) {
 			t.Errorf("%s: %d, %v", name, ExitCode(err), err)
@@ -136,7 +136,7 @@ func TestExportInterrupted(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	command := sessionsExport{File: file, Session: "s"}
-	command.Addr, command.TimeZone = halting{halt: cancel}.serve(t), "UTC"
+	command.Addr, command.TimeZone = interruptingSidecar{halt: cancel}.serve(t), "UTC"
 	err := command.Run(ctx, &Program{Stdout: io.Discard, Stderr: io.Discard})
 	if ExitCode(err) != ExitInterrupted {
 		t.Errorf("%d, %v", ExitCode(err), err)

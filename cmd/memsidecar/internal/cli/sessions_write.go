@@ -22,7 +22,7 @@ type sessionsAppend struct {
 	Role     string   `enum:"user,assistant,system,tool" default:"user" placeholder:"ROLE" help:"Who spoke: user, assistant, system or tool (${default})."`
 	Speaker  string   `placeholder:"ID" help:"The user id of who spoke, in a group. By default --user."`
 	ID       string   `placeholder:"ID" help:"The message's id: the same id is added once."`
-	Time     when     `placeholder:"TIME" help:"When it was said. By default now."`
+	Time     timeArg  `placeholder:"TIME" help:"When it was said. By default now."`
 	Metadata string   `placeholder:"JSON" help:"A JSON object to store with the message."`
 	File     string   `complete:"file" placeholder:"FILE" help:"Instead of a text, JSONL with one message of the API per line; \"-\" is standard input."`
 	Session  string   `group:"scope" placeholder:"ID" help:"The session; by default the current one, or a new one."`
@@ -46,7 +46,7 @@ Examples:
 
 // Run appends.
 func (c sessionsAppend) Run(ctx context.Context, p *Program) error {
-	scope, err := c.says()
+	scope, err := c.writeScope()
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func (c sessionsAppend) Run(ctx context.Context, p *Program) error {
 	defer conn.close()
 	resp, err := conn.AppendMessages(ctx, request)
 	if err != nil && c.File != "" && ExitCode(err) == ExitUsage {
-		return usage("%s: %s", inputName(c.File), linesFor(block(answered(err)), lines))
+		return usage("%s: %s", inputName(c.File), linesFor(block(serverMessage(err)), lines))
 	}
 	if err != nil {
 		return err
@@ -102,7 +102,7 @@ func (c sessionsAppend) messages(ctx context.Context, p *Program) (list []*memsi
 	list, lines, err = readMessages(in)
 	switch {
 	case err != nil:
-		return nil, nil, because(err, "%s", inputName(c.File))
+		return nil, nil, wrapError(err, "%s", inputName(c.File))
 	case len(list) == 0:
 		return nil, nil, usage("%s has no messages", inputName(c.File))
 	case len(list) > maxAppendBatch:
@@ -154,14 +154,14 @@ func inputName(file string) string {
 	return line(file)
 }
 
-// every is the number of user messages after which messages are considered automatically.
-type every struct {
+// intervalArg is the number of user messages after which messages are considered automatically.
+type intervalArg struct {
 	given bool
 	n     *int32 // nil: not decided here
 }
 
 // UnmarshalText reads a number, or "default".
-func (e *every) UnmarshalText(text []byte) error {
+func (e *intervalArg) UnmarshalText(text []byte) error {
 	e.given, e.n = true, nil
 	if string(text) == "default" {
 		return nil
@@ -189,10 +189,10 @@ func everyName(decided bool, n int32, otherwise string) string {
 }
 
 type sessionsUpdate struct {
-	ID            string  `arg:"" optional:"" help:"The session's id."`
-	Title         *string `placeholder:"TITLE" help:"The new title; \"\" is none."`
-	Metadata      *string `placeholder:"JSON" help:"The new metadata: a JSON object; \"\" is none."`
-	MemorizeEvery every   `placeholder:"N" help:"Consider messages after every N user messages; 0 is never, \"default\" as configured."`
+	ID            string      `arg:"" optional:"" help:"The session's id."`
+	Title         *string     `placeholder:"TITLE" help:"The new title; \"\" is none."`
+	Metadata      *string     `placeholder:"JSON" help:"The new metadata: a JSON object; \"\" is none."`
+	MemorizeEvery intervalArg `placeholder:"N" help:"Consider messages after every N user messages; 0 is never, \"default\" as configured."`
 
 	conversation
 	calls
@@ -233,7 +233,7 @@ func (c sessionsUpdate) Run(ctx context.Context, p *Program) error {
 		return err
 	}
 	defer conn.close()
-	if request.Scope, err = c.writes(ctx, conn, c.ID); err != nil {
+	if request.Scope, err = c.ownSessionScope(ctx, conn, c.ID); err != nil {
 		return err
 	}
 	resp, err := conn.UpdateSession(ctx, request)
@@ -285,7 +285,7 @@ func (c sessionsDelete) Run(ctx context.Context, p *Program) error {
 	}
 	defer conn.close()
 	return each(c.ID, func(id string) error {
-		scope, err := c.writes(ctx, conn, id)
+		scope, err := c.ownSessionScope(ctx, conn, id)
 		if err != nil {
 			return err
 		}

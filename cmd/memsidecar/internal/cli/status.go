@@ -41,7 +41,7 @@ func (c statusCommand) Run(ctx context.Context, p *Program) error {
 		return err
 	}
 	defer conn.close()
-	resp, err := conn.GetStatus(ctx, &memsidecarv1.GetStatusRequest{Scope: c.anyone(), UsageDays: int32(c.Days)})
+	resp, err := conn.GetStatus(ctx, &memsidecarv1.GetStatusRequest{Scope: c.optionalScope(), UsageDays: int32(c.Days)})
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func queueCell(q *memsidecarv1.QueueStatus) cell {
 		c.text += ", the oldest since " + date(q.GetOldestPendingTime())
 	}
 	if q.GetFailedCount() > 0 {
-		c.look = yellow
+		c.style = yellow
 	}
 	return c
 }
@@ -79,9 +79,9 @@ func totalCell(q *memsidecarv1.QueueTotal) cell {
 	taken := max(share(q.GetPendingCount(), q.GetMaxPendingCount()), share(q.GetPendingBytes(), q.GetMaxPendingBytes()))
 	switch {
 	case taken >= 1:
-		c.text, c.look = c.text+": more is refused", red
+		c.text, c.style = c.text+": more is refused", red
 	case taken >= 0.8:
-		c.look = yellow
+		c.style = yellow
 	}
 	return c
 }
@@ -192,7 +192,7 @@ func (c healthCommand) Run(ctx context.Context, p *Program) error {
 	}
 	defer conn.close()
 	resp, err := grpc_health_v1.NewHealthClient(conn).Check(ctx, &grpc_health_v1.HealthCheckRequest{Service: c.Service})
-	if notThere(err) {
+	if isNotFound(err) {
 		return &Error{Code: ExitNotFound, Message: fmt.Sprintf("the sidecar at %s has no service %q", conn.addr, c.Service), cause: err}
 	}
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// longest is the latency above which no distinction is made.
-const longest = 5 * time.Minute
+// maxLatency is the latency above which no distinction is made.
+const maxLatency = 5 * time.Minute
 
 // Limits bound a run: it ends with the first that is reached. One of Duration and Calls must be set.
 type Limits struct {
@@ -97,7 +97,7 @@ func (r *run) caller(ctx context.Context, s *Stats) {
 			s.Degraded++
 		}
 		s.Calls++
-		_ = s.latencies.RecordValue(min(took, longest).Microseconds()) // the only error is a value out of range
+		_ = s.latencies.RecordValue(min(took, maxLatency).Microseconds()) // the only error is a value out of range
 	}
 }
 
@@ -115,7 +115,7 @@ func (r *run) take() (n int64, ok bool) {
 }
 
 func newStats() Stats {
-	return Stats{latencies: hdrhistogram.New(1, longest.Microseconds(), 3)}
+	return Stats{latencies: hdrhistogram.New(1, maxLatency.Microseconds(), 3)}
 }
 
 func (s *Stats) add(other *Stats) {

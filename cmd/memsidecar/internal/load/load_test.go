@@ -42,7 +42,7 @@ func TestRunEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	const callers = 3
-	atOnce := make(chan struct{}, callers)
+	running := make(chan struct{}, callers)
 	var begun sync.WaitGroup
 	begun.Add(callers)
 	go func() {
@@ -51,7 +51,7 @@ func TestRunEnds(t *testing.T) {
 	}()
 	stats := load.Run(ctx, load.Limits{Callers: callers, Duration: time.Hour}, func(ctx context.Context, _ int64) (load.Answer, error) {
 		select {
-		case atOnce <- struct{}{}:
+		case running <- struct{}{}:
 		default:
 			t.Error("more calls than callers")
 			return load.Answer{}, nil

@@ -151,7 +151,7 @@ func (k *openKind) carryOut(ctx context.Context, n int64, due time.Time) {
 		k.Overtaken++
 	}
 	k.Calls++
-	_ = k.latencies.RecordValue(min(took, longest).Microseconds()) // the only error is a value out of range
+	_ = k.latencies.RecordValue(min(took, maxLatency).Microseconds()) // the only error is a value out of range
 }
 
 // Calls are those that a mix may have, by name.
@@ -162,12 +162,12 @@ func (t *Target) Calls() map[string]Call {
 // Forget is a Call that forgets one user after the other.
 func (t *Target) Forget(ctx context.Context, n int64) (Answer, error) {
 	t.forgets.Store(true)
-	_, err := t.Client.ForgetUser(ctx, &memsidecarv1.ForgetUserRequest{Scope: t.whole(t.userOf(n))})
+	_, err := t.Client.ForgetUser(ctx, &memsidecarv1.ForgetUserRequest{Scope: t.userScope(t.userOf(n))})
 	return Answer{}, err
 }
 
-// Waiting is how many dialogues of the target's namespace wait to be considered.
-func (t *Target) Waiting(ctx context.Context) (int64, error) {
+// Pending is how many dialogues of the target's namespace wait to be considered.
+func (t *Target) Pending(ctx context.Context) (int64, error) {
 	resp, err := t.Client.GetStatus(ctx, &memsidecarv1.GetStatusRequest{Scope: &memsidecarv1.Scope{Namespace: t.Namespace}})
 	return resp.GetQueue().GetPendingCount(), err
 }

@@ -33,8 +33,8 @@ type Target struct {
 	forgets atomic.Bool // Forget was called
 }
 
-// atOnce is how many users are prepared or removed at once.
-const atOnce = 8
+// concurrency is how many users are prepared or removed at once.
+const concurrency = 8
 
 func (t *Target) scope(user int) *memsidecarv1.Scope {
 	return &memsidecarv1.Scope{
@@ -43,8 +43,8 @@ func (t *Target) scope(user int) *memsidecarv1.Scope {
 	}
 }
 
-// whole is the scope of all that there is of a user.
-func (t *Target) whole(user int) *memsidecarv1.Scope {
+// userScope is the scope of all that there is of a user.
+func (t *Target) userScope(user int) *memsidecarv1.Scope {
 	return &memsidecarv1.Scope{Namespace: t.Namespace, UserId: t.scope(user).GetUserId()}
 }
 
@@ -120,7 +120,7 @@ func (t *Target) Remove(ctx context.Context) (memories, considerations int64, er
 	errs := make([]error, t.Users)
 	err = t.each(ctx, func(ctx context.Context, user int) error {
 		resp, err := t.Client.ForgetUser(ctx, &memsidecarv1.ForgetUserRequest{
-			Scope: t.whole(user),
+			Scope: t.userScope(user),
 		})
 		m.Add(resp.GetMemoryCount())
 		c.Add(resp.GetConsiderationCount())
@@ -154,7 +154,7 @@ func firstOf(errs []error) error {
 // each calls fn for every user, a few at once, until one fails.
 func (t *Target) each(ctx context.Context, fn func(ctx context.Context, user int) error) error {
 	group, until := errgroup.WithContext(ctx)
-	group.SetLimit(atOnce)
+	group.SetLimit(concurrency)
 	for user := range t.Users {
 		if until.Err() != nil {
 			break

@@ -50,7 +50,7 @@ func (t *text) Read(b []byte) (int, error) {
 		}
 		rest = rest[len(line):]
 		t.begun = append(t.begun, line...)
-		if problem, _ := encodingProblem(whole(t.begun, ended >= 0)); problem != "" {
+		if problem, _ := encodingProblem(completeRunes(t.begun, ended >= 0)); problem != "" {
 			return 0, &NotTextError{t.at, problem}
 		}
 		switch {
@@ -64,8 +64,8 @@ func (t *text) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// whole is text without a character that was not read to its end.
-func whole(data []byte, ended bool) []byte {
+// completeRunes is text without a character that was not read to its end.
+func completeRunes(data []byte, ended bool) []byte {
 	if ended {
 		return data
 	}

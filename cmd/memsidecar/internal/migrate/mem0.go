@@ -33,7 +33,7 @@ func Mem0(in io.Reader, o Options, sink Sink) error {
 		r := newRow(fields, o)
 		item, err := mem0Item(r, line)
 		if err != nil {
-			sink.bad(line, "%v", err)
+			sink.reject(line, "%v", err)
 			return nil
 		}
 		return sink.Item(item)
@@ -42,10 +42,10 @@ func Mem0(in io.Reader, o Options, sink Sink) error {
 		return err
 	}
 	if next := string(about["next"]); next != "" && next != "null" && next != `""` {
-		sink.bad(0, "it is one page of several: get the others, too, or ask for more a page")
+		sink.reject(0, "it is one page of several: get the others, too, or ask for more a page")
 	}
 	if relations := string(about["relations"]); relations != "" && relations != "null" && relations != "[]" {
-		sink.aside(0, "relations of the graph are not taken, only memories")
+		sink.skipLine(0, "relations of the graph are not taken, only memories")
 	}
 	return nil
 }

@@ -31,8 +31,8 @@ type Item struct {
 	Memory *memsidecarv1.Memory
 }
 
-// Left is a record that was left out.
-type Left struct {
+// Skipped is a record that was left out.
+type Skipped struct {
 	Line   int // 0: the file as a whole
 	Reason string
 	// Bad records have a mistake; the others are left out on purpose.
@@ -41,15 +41,15 @@ type Left struct {
 
 // Sink takes what is read.
 type Sink struct {
-	Item  func(Item) error // an error ends the reading
-	Leave func(Left)
+	Item func(Item) error // an error ends the reading
+	Skip func(Skipped)
 }
 
-func (s Sink) bad(line int, format string, args ...any) {
-	s.Leave(Left{Line: line, Reason: fmt.Sprintf(format, args...), Bad: true})
+func (s Sink) reject(line int, format string, args ...any) {
+	s.Skip(Skipped{Line: line, Reason: fmt.Sprintf(format, args...), Bad: true})
 }
 
-func (s Sink) aside(line int, reason string) { s.Leave(Left{Line: line, Reason: reason}) }
+func (s Sink) skipLine(line int, reason string) { s.Skip(Skipped{Line: line, Reason: reason}) }
 
 // Options are what a file does not say itself.
 type Options struct {

@@ -19,13 +19,13 @@ var options = migrate.Options{Zone: time.FixedZone("Shanghai", 8*3600), Now: tim
 // reading collects the results of a reader, one per line.
 type reading struct {
 	items []migrate.Item
-	left  []migrate.Left
+	left  []migrate.Skipped
 }
 
 func (r *reading) sink() migrate.Sink {
 	return migrate.Sink{
-		Item:  func(i migrate.Item) error { r.items = append(r.items, i); return nil },
-		Leave: func(l migrate.Left) { r.left = append(r.left, l) },
+		Item: func(i migrate.Item) error { r.items = append(r.items, i); return nil },
+		Skip: func(l migrate.Skipped) { r.left = append(r.left, l) },
 	}
 }
 
@@ -270,7 +270,7 @@ func FuzzReaders(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		sink := migrate.Sink{Leave: func(migrate.Left) {}, Item: func(i migrate.Item) error {
+		sink := migrate.Sink{Skip: func(migrate.Skipped) {}, Item: func(i migrate.Item) error {
 			if i.Line < 1 || strings.TrimSpace(i.Memory.GetText()) == "" ||
 				!json.Valid([]byte(`"`+i.SourceID+`"`)) && !strings.ContainsAny(i.SourceID, `"\`) {
 				t.Errorf("%+v", i)
@@ -282,12 +282,12 @@ func FuzzReaders(f *testing.F) {
 		_ = migrate.Rows(in(), "LanceDB", migrate.LanceDB, false, options, sink)
 		_ = migrate.Notes(in(), "MEMORY.md", time.Time{}, options, sink)
 		for _, lines := range []bool{false, true} {
-			if file, err := migrate.NanobotHistory(in(), "log", lines, options, sink.Leave); err == nil &&
+			if file, err := migrate.NanobotHistory(in(), "log", lines, options, sink.Skip); err == nil &&
 				len(file.Messages) != len(file.Lines) {
 				t.Errorf("%d messages on %d lines", len(file.Messages), len(file.Lines))
 			}
 		}
-		_, _ = migrate.NanobotSession(in(), "x", options, sink.Leave)
+		_, _ = migrate.NanobotSession(in(), "x", options, sink.Skip)
 		if text, err := migrate.Text(in()); err == nil {
 			_, _ = io.ReadAll(text)
 		}

@@ -18,7 +18,7 @@ import (
 // NanobotSession reads a conversation of nanobot: a line about it, then a message a line. Messages get ids from what they say
 // and when, because nanobot drops the oldest of its file: their places change. What has no place in a message becomes its
 // metadata.
-func NanobotSession(in io.Reader, name string, o Options, leave func(Left)) (*sessionfile.File, error) {
+func NanobotSession(in io.Reader, name string, o Options, leave func(Skipped)) (*sessionfile.File, error) {
 	c := newConversation(&memsidecarv1.Session{Id: name}, o, leave)
 	_, err := records(in, nil, c.sink, func(line int, fields map[string]json.RawMessage) error {
 		var kind string
@@ -43,8 +43,8 @@ type conversation struct {
 	seen map[string]int // how often a message was there, to the letter
 }
 
-func newConversation(s *memsidecarv1.Session, o Options, leave func(Left)) *conversation {
-	return &conversation{file: &sessionfile.File{Session: s}, o: o, sink: Sink{Leave: leave}, seen: map[string]int{}}
+func newConversation(s *memsidecarv1.Session, o Options, leave func(Skipped)) *conversation {
+	return &conversation{file: &sessionfile.File{Session: s}, o: o, sink: Sink{Skip: leave}, seen: map[string]int{}}
 }
 
 func (c *conversation) about(line int, fields map[string]json.RawMessage) {
@@ -58,7 +58,7 @@ func (c *conversation) about(line int, fields map[string]json.RawMessage) {
 		s.MetadataJson = metadata
 	}
 	if r.err != nil {
-		c.sink.bad(line, "%v", r.err)
+		c.sink.reject(line, "%v", r.err)
 	}
 }
 
@@ -80,7 +80,7 @@ func (c *conversation) message(line int, fields map[string]json.RawMessage) {
 		}
 	}
 	if r.err != nil {
-		c.sink.bad(line, "%v", r.err)
+		c.sink.reject(line, "%v", r.err)
 		return
 	}
 	c.add(line, m, string(fields["timestamp"]))
@@ -89,11 +89,11 @@ func (c *conversation) message(line int, fields map[string]json.RawMessage) {
 // add takes a message, unless the sidecar would refuse it.
 func (c *conversation) add(line int, m *memsidecarv1.Message, said string) {
 	if m.GetContent() == "" && len(m.GetToolCalls()) == 0 {
-		c.sink.aside(line, "the message is empty")
+		c.sink.skipLine(line, "the message is empty")
 		return
 	}
 	if problem := MessageProblem(m); problem != "" {
-		c.sink.bad(line, "%s", problem)
+		c.sink.reject(line, "%s", problem)
 		return
 	}
 	sum := sha256.Sum256([]byte(said + "\x00" + m.GetRole().String() + "\x00" + m.GetContent()))
@@ -125,7 +125,7 @@ func MessageProblem(m *memsidecarv1.Message) string {
 
 // content is a text, or the texts among the parts of a message with pictures.
 func (r *row) content() string {
-	value := below(r.fields, "content")
+	value := lookup(r.fields, "content")
 	var text string
 	var parts []struct{ Type, Text string }
 	switch {
@@ -154,7 +154,7 @@ func (r *row) toolCalls() (calls []*memsidecarv1.ToolCall) {
 			Arguments json.RawMessage
 		}
 	}
-	if json.Unmarshal(below(r.fields, "tool_calls"), &list) != nil || len(list) > memory.MaxToolCalls {
+	if json.Unmarshal(lookup(r.fields, "tool_calls"), &list) != nil || len(list) > memory.MaxToolCalls {
 		return nil // stays in the metadata
 	}
 	r.used["tool_calls"] = true
@@ -171,7 +171,7 @@ func (r *row) toolCalls() (calls []*memsidecarv1.ToolCall) {
 
 // NanobotHistory reads nanobot's log of events, HISTORY.md or history.jsonl, as a session: each entry is a message of the bot's,
 // which is searched with the messages, and not mixed with memories.
-func NanobotHistory(in io.Reader, session string, lines bool, o Options, leave func(Left)) (*sessionfile.File, error) {
+func NanobotHistory(in io.Reader, session string, lines bool, o Options, leave func(Skipped)) (*sessionfile.File, error) {
 	c := newConversation(&memsidecarv1.Session{Id: session, Title: "nanobot's history"}, o, leave)
 	if !lines {
 		text, err := readText(in)
@@ -187,7 +187,7 @@ func NanobotHistory(in io.Reader, session string, lines bool, o Options, leave f
 		if r.err == nil {
 			c.entry(line, strings.TrimSpace(text), at, string(fields["timestamp"]))
 		} else {
-			c.sink.bad(line, "%v", r.err)
+			c.sink.reject(line, "%v", r.err)
 		}
 		return nil
 	})
@@ -208,7 +208,7 @@ func (c *conversation) entries(text string) {
 	start, number := 0, 0
 	flush := func() {
 		if text := strings.TrimSpace(strings.Join(entry, "\n")); text != "" && wrong != nil {
-			c.sink.bad(start, "%v", wrong)
+			c.sink.reject(start, "%v", wrong)
 		} else if text != "" {
 			c.entry(start, text, at, said)
 		}

@@ -63,13 +63,13 @@ func Notes(in io.Reader, of string, day time.Time, o Options, sink Sink) error {
 		}
 	}
 	if n.front {
-		n.sink.bad(1, "a header begins here, with three dashes, and does not end: take them out, or end it with three more")
+		n.sink.reject(1, "a header begins here, with three dashes, and does not end: take them out, or end it with three more")
 	}
 	if n.code > 0 {
-		n.sink.bad(n.code, "code begins here and does not end")
+		n.sink.reject(n.code, "code begins here and does not end")
 	}
 	err = n.flush()
-	n.leave(0)
+	n.closeLeads(0)
 	return err
 }
 
@@ -149,7 +149,7 @@ func (n *notes) line(number int, line string) error {
 	}
 	if h := heading.FindStringSubmatch(line); h != nil {
 		err := n.flush()
-		n.under(h[1])
+		n.beginSection(h[1])
 		return err
 	}
 	if c := cells.FindStringSubmatch(line); c != nil {
@@ -163,7 +163,7 @@ func (n *notes) line(number int, line string) error {
 		return err
 	}
 	if len(n.text) == 0 {
-		n.leave(0)
+		n.closeLeads(0)
 		n.begin(number, 0, line)
 		if placeholder.MatchString(n.text[0]) { // and the next line is a statement of its own
 			return n.flush()
@@ -193,16 +193,16 @@ func tableRow(row string) string {
 
 func (n *notes) begin(number, indent int, text string) {
 	n.at, n.indent, n.text = number, indent, []string{strings.TrimSpace(text)}
-	n.leave(indent)
+	n.closeLeads(indent)
 }
 
-// leave ends what the leads at this indent, or further in, announce.
-func (n *notes) leave(indent int) {
+// closeLeads ends what the leads at this indent, or further in, announce.
+func (n *notes) closeLeads(indent int) {
 	for len(n.leads) > 0 && n.leads[len(n.leads)-1].indent >= indent {
 		last := n.leads[len(n.leads)-1]
 		n.leads = n.leads[:len(n.leads)-1]
 		if !last.used {
-			n.sink.aside(last.line, "it ends with a colon, and nothing stands below it")
+			n.sink.skipLine(last.line, "it ends with a colon, and nothing stands below it")
 		}
 	}
 }
@@ -214,13 +214,13 @@ func (n *notes) fenced(number int) error {
 		return err
 	}
 	n.code = number
-	n.sink.aside(number, "code is not taken, only what is said")
+	n.sink.skipLine(number, "code is not taken, only what is said")
 	return err
 }
 
-// under begins a section.
-func (n *notes) under(title string) {
-	n.leave(0)
+// beginSection begins a section.
+func (n *notes) beginSection(title string) {
+	n.closeLeads(0)
 	n.section, n.kind, n.aside = strings.TrimSpace(bold.ReplaceAllString(title, "$1$2")), memsidecarv1.MemoryKind_MEMORY_KIND_FACT, ""
 	for _, s := range sections {
 		if s.words.MatchString(n.section) {
@@ -242,10 +242,10 @@ func (n *notes) flush() error {
 	n.text = nil
 	switch {
 	case n.aside != "":
-		n.sink.aside(n.at, n.aside)
+		n.sink.skipLine(n.at, n.aside)
 		return nil
 	case text == "" || placeholder.MatchString(text):
-		n.sink.aside(n.at, "it is a placeholder of the template")
+		n.sink.skipLine(n.at, "it is a placeholder of the template")
 		return nil
 	case strings.HasSuffix(text, ":") || strings.HasSuffix(text, "："):
 		n.leads = append(n.leads, lead{indent: n.indent, text: text, line: n.at})
@@ -265,7 +265,7 @@ func (n *notes) flush() error {
 	}
 	item, err := statement(n.at, text)
 	if err != nil {
-		n.sink.bad(n.at, "%v", err)
+		n.sink.reject(n.at, "%v", err)
 		return nil
 	}
 	where := ""

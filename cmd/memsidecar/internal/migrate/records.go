@@ -126,7 +126,7 @@ func records(r io.Reader, lists []string, sink Sink, do func(line int, fields ma
 	if err != nil {
 		return nil, err
 	}
-	v := &visiting{sink: sink, do: do}
+	v := &recordVisitor{sink: sink, do: do}
 	if first := object(head); first != nil && spelled(first, lists) == "" {
 		if err := v.line(n, head); err != nil {
 			return nil, err
@@ -161,13 +161,13 @@ func object(data []byte) map[string]json.RawMessage {
 	return fields
 }
 
-// visiting hands records on.
-type visiting struct {
+// recordVisitor hands records on.
+type recordVisitor struct {
 	sink Sink
 	do   func(line int, fields map[string]json.RawMessage) error
 }
 
-func (v *visiting) lines(in *bufio.Reader, n int) error {
+func (v *recordVisitor) lines(in *bufio.Reader, n int) error {
 	for ; ; n++ {
 		data, tooLong, err := nextLine(in)
 		switch {
@@ -176,7 +176,7 @@ func (v *visiting) lines(in *bufio.Reader, n int) error {
 		case err != nil:
 			return fmt.Errorf("line %d: %w", n, err)
 		case tooLong:
-			v.sink.bad(n, "%v", errTooLong)
+			v.sink.reject(n, "%v", errTooLong)
 			continue
 		}
 		if err := v.line(n, data); err != nil {
@@ -186,19 +186,19 @@ func (v *visiting) lines(in *bufio.Reader, n int) error {
 }
 
 // line visits a line of many: one with a mistake is left out.
-func (v *visiting) line(n int, data []byte) error {
+func (v *recordVisitor) line(n int, data []byte) error {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return nil
 	}
 	if problem, whole := encodingProblem(data); whole {
 		return fmt.Errorf("line %d: %s", n, problem)
 	} else if problem != "" {
-		v.sink.bad(n, "%s", problem)
+		v.sink.reject(n, "%s", problem)
 		return nil
 	}
 	fields := object(data)
 	if fields == nil {
-		v.sink.bad(n, "is not a JSON object")
+		v.sink.reject(n, "is not a JSON object")
 		return nil
 	}
 	return v.do(n, fields)
@@ -206,13 +206,13 @@ func (v *visiting) line(n int, data []byte) error {
 
 // document is JSON that is not a record a line.
 type document struct {
-	*visiting
-	in      *counted
+	*recordVisitor
+	in      *lineCounter
 	decoder *json.Decoder
 }
 
-func newDocument(r io.Reader, line int, v *visiting) *document {
-	in := &counted{r: r, passed: line - 1}
+func newDocument(r io.Reader, line int, v *recordVisitor) *document {
+	in := &lineCounter{r: r, passed: line - 1}
 	return &document{v, in, json.NewDecoder(in)}
 }
 
@@ -313,8 +313,8 @@ func (d *document) broken(err error) error {
 	return err
 }
 
-// counted is a reader that knows in which line a byte is, for bytes asked for in their order.
-type counted struct {
+// lineCounter is a reader that knows in which line a byte is, for bytes asked for in their order.
+type lineCounter struct {
 	r      io.Reader
 	at     int64   // how much was read
 	ends   []int64 // of lines behind what was asked for last
@@ -324,7 +324,7 @@ type counted struct {
 }
 
 // Read implements io.Reader.
-func (c *counted) Read(b []byte) (int, error) {
+func (c *lineCounter) Read(b []byte) (int, error) {
 	if c.budget > maxRecordBytes {
 		return 0, errTooLong
 	}
@@ -343,11 +343,11 @@ func (c *counted) Read(b []byte) (int, error) {
 }
 
 // line is that of the byte at a position, counted from 1.
-func (c *counted) line(position int64) int {
+func (c *lineCounter) line(position int64) int {
 	i, _ := slices.BinarySearch(c.ends, position)
 	c.ends, c.passed = c.ends[i:], c.passed+i
 	return c.passed + 1
 }
 
 // lines is the last line that was read.
-func (c *counted) lines() int { return c.passed + len(c.ends) + 1 }
+func (c *lineCounter) lines() int { return c.passed + len(c.ends) + 1 }

@@ -37,7 +37,7 @@ func (r *row) find(names []string) (name string, value json.RawMessage) {
 		if name == "" {
 			continue
 		}
-		if value := below(r.fields, name); value != nil {
+		if value := lookup(r.fields, name); value != nil {
 			r.used[name] = true
 			return name, value
 		}
@@ -45,8 +45,8 @@ func (r *row) find(names []string) (name string, value json.RawMessage) {
 	return "", nil
 }
 
-// below follows a path. Some databases keep an object as a text with JSON in it.
-func below(fields map[string]json.RawMessage, path string) json.RawMessage {
+// lookup follows a path. Some databases keep an object as a text with JSON in it.
+func lookup(fields map[string]json.RawMessage, path string) json.RawMessage {
 	value, ok := fields[path]
 	if head, rest, dotted := strings.Cut(path, "."); !ok && dotted {
 		inner := object(fields[head])
@@ -54,7 +54,7 @@ func below(fields map[string]json.RawMessage, path string) json.RawMessage {
 		if inner == nil && json.Unmarshal(fields[head], &text) == nil {
 			inner = object([]byte(text))
 		}
-		return below(inner, rest)
+		return lookup(inner, rest)
 	}
 	if string(value) == "null" {
 		return nil
@@ -173,7 +173,7 @@ func readTime(value json.RawMessage, zone *time.Location) (time.Time, error) {
 			return time.Time{}, fmt.Errorf("is not a time such as 2026-02-19T09:41:42Z")
 		}
 		if t, err := time.ParseInLocation("20060102", string(value), zone); err == nil {
-			return sane(t)
+			return checkTime(t)
 		}
 		return since1970(n)
 	}
@@ -182,12 +182,12 @@ func readTime(value json.RawMessage, zone *time.Location) (time.Time, error) {
 	}
 	for _, layout := range zoned {
 		if t, err := time.Parse(layout, text); err == nil {
-			return sane(t)
+			return checkTime(t)
 		}
 	}
 	for _, layout := range layouts {
 		if t, err := time.ParseInLocation(layout, text, zone); err == nil {
-			return sane(t)
+			return checkTime(t)
 		}
 	}
 	if n, err := strconv.ParseFloat(text, 64); err == nil {
@@ -210,10 +210,10 @@ func since1970(n float64) (time.Time, error) {
 		n /= 1000
 	}
 	whole, part := math.Modf(n)
-	return sane(time.Unix(int64(whole), int64(math.Round(part*1e6))*1000).UTC())
+	return checkTime(time.Unix(int64(whole), int64(math.Round(part*1e6))*1000).UTC())
 }
 
-func sane(t time.Time) (time.Time, error) {
+func checkTime(t time.Time) (time.Time, error) {
 	if problem := memory.TimeProblem(t); problem != "" {
 		return time.Time{}, fmt.Errorf("%s", problem)
 	}

@@ -32,7 +32,7 @@ func Rows(in io.Reader, format string, f Fields, strict bool, o Options, sink Si
 	_, err := records(in, nil, sink, func(line int, fields map[string]json.RawMessage) error {
 		item, err := rowItem(newRow(fields, o), line, format, &f, strict)
 		if err != nil {
-			sink.bad(line, "%v", err)
+			sink.reject(line, "%v", err)
 			return nil
 		}
 		return sink.Item(item)
@@ -79,7 +79,7 @@ func (r *row) kind(names []string, strict bool) memsidecarv1.MemoryKind {
 	}
 	for _, name := range names {
 		var text string
-		if value := below(r.fields, name); json.Unmarshal(value, &text) == nil && kindNamed(text) != 0 {
+		if value := lookup(r.fields, name); json.Unmarshal(value, &text) == nil && kindNamed(text) != 0 {
 			r.used[name] = true
 			return kindNamed(text)
 		}
@@ -91,7 +91,7 @@ func (r *row) kind(names []string, strict bool) memsidecarv1.MemoryKind {
 func (r *row) scaled(names []string) bool {
 	for _, name := range names {
 		var n float64
-		if value := below(r.fields, name); value != nil {
+		if value := lookup(r.fields, name); value != nil {
 			return json.Unmarshal(value, &n) == nil && n >= 0 && n <= 1
 		}
 	}

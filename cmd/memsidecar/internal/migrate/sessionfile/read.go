@@ -25,7 +25,7 @@ const maxLineBytes = 32 << 20
 // Read reads a conversation: an object with its messages, a plain list of messages, or lines. Times without a zone are in the
 // zone given. An error names the line.
 func Read(r io.Reader, zone *time.Location) (*File, error) {
-	in := &counted{r: r}
+	in := &lineCounter{r: r}
 	p := &parser{in: in, decoder: json.NewDecoder(in), zone: zone, file: &File{Session: &memsidecarv1.Session{}}, ids: map[string]int{}}
 	begin, err := p.decoder.Token()
 	switch {
@@ -48,7 +48,7 @@ func Read(r io.Reader, zone *time.Location) (*File, error) {
 
 // parser reads one file.
 type parser struct {
-	in      *counted
+	in      *lineCounter
 	decoder *json.Decoder
 	zone    *time.Location
 	file    *File
@@ -338,15 +338,15 @@ func (v *values) duration(key string) *durationpb.Duration {
 	return durationpb.New(time.Duration(seconds*1e9 + 0.5))
 }
 
-// counted is a reader that knows where lines end.
-type counted struct {
+// lineCounter is a reader that knows where lines end.
+type lineCounter struct {
 	r    io.Reader
 	read int64
 	ends []int64 // where the lines that were read end
 }
 
 // Read implements io.Reader.
-func (c *counted) Read(b []byte) (int, error) {
+func (c *lineCounter) Read(b []byte) (int, error) {
 	n, err := c.r.Read(b)
 	for i, x := range b[:n] {
 		if x == '\n' {
@@ -358,7 +358,7 @@ func (c *counted) Read(b []byte) (int, error) {
 }
 
 // line of the byte before an offset, counted from 1.
-func (c *counted) line(offset int64) int {
+func (c *lineCounter) line(offset int64) int {
 	i, _ := slices.BinarySearch(c.ends, max(offset, 1))
 	return i + 1
 }

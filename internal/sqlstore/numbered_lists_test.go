@@ -13,6 +13,6 @@ import (
 
 func TestResults(t *testing.T) {
 	liststest.Run(t, func(t *testing.T) lists.Store {
-		return sqlstore.NewResults(dbtest.Open(t, sqlite.Options{Dir: t.TempDir()}))
+		return sqlstore.NewNumberedLists(dbtest.Open(t, sqlite.Options{Dir: t.TempDir()}))
 	})
 }
