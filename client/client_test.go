@@ -122,9 +122,9 @@ func dial(t *testing.T, target string, options ...client.Option) *client.Client 
 	return c
 }
 
-// TestRepeated: When the sidecar is unavailable, the client repeats calls that are safe to repeat, with the same request id, and no
+// TestSafeCallsAreRetried: When the sidecar is unavailable, the client repeats calls that are safe to repeat, with the same request id, and no
 // others.
-func TestRepeated(t *testing.T) {
+func TestSafeCallsAreRetried(t *testing.T) {
 	s, c := startFaulty(t, map[string]int{"Retrieve": 2, "ListMemories": 4, "ConsiderMemorizing": 3, "CreateMemory": 1, "UpdateMemory": 1})
 	ctx, scope := t.Context(), client.Direct("anna")
 
@@ -161,8 +161,8 @@ func TestRepeated(t *testing.T) {
 	}
 }
 
-// TestNobodyTold: Without an error hook the bot still continues.
-func TestNobodyTold(t *testing.T) {
+// TestErrorHookIsOptional: Without an error hook the bot still continues.
+func TestErrorHookIsOptional(t *testing.T) {
 	_, c := startFaulty(t, map[string]int{"Retrieve": -1, "ConsiderMemorizing": -1}, client.WithOnError(nil))
 	if r := c.Recall(t.Context(), client.Direct("anna"), "tea"); r.Reason == "" {
 		t.Errorf("recalled %+v", r)
@@ -174,8 +174,8 @@ func TestNobodyTold(t *testing.T) {
 	}
 }
 
-// TestGivesUp: When the sidecar remains unavailable, a call that waits for it makes three attempts.
-func TestGivesUp(t *testing.T) {
+// TestRetriesAreLimited: When the sidecar remains unavailable, a call that waits for it makes three attempts.
+func TestRetriesAreLimited(t *testing.T) {
 	s, c := startFaulty(t, map[string]int{"Retrieve": -1})
 	if r := c.Recall(t.Context(), client.Direct("anna"), "tea"); r.PromptContext != "" || !strings.Contains(r.Reason, "not now") {
 		t.Errorf("recalled %+v", r)
@@ -185,8 +185,8 @@ func TestGivesUp(t *testing.T) {
 	}
 }
 
-// TestDeadlines: Every call has a deadline: the caller's, or the default.
-func TestDeadlines(t *testing.T) {
+// TestCallsHaveDeadlines: Every call has a deadline: the caller's, or the default.
+func TestCallsHaveDeadlines(t *testing.T) {
 	const most, wait = time.Hour, 10 * time.Hour
 	s, c := startFaulty(t, nil, client.WithTimeout(most), client.WithRecallTimeout(2*most), client.WithRememberTimeout(3*most))
 	own, cancel := context.WithTimeout(t.Context(), 5*most)
@@ -220,8 +220,8 @@ func TestDeadlines(t *testing.T) {
 	}
 }
 
-// TestSlowSidecar: When the timeout for recall passes, the bot continues and the hook gets the error.
-func TestSlowSidecar(t *testing.T) {
+// TestRecallTimeout: When the timeout for recall passes, the bot continues and the hook gets the error.
+func TestRecallTimeout(t *testing.T) {
 	var told []string
 	s, c := startFaulty(t, nil, client.WithRecallTimeout(time.Millisecond), client.WithRememberTimeout(time.Millisecond),
 		client.WithOnError(func(_ context.Context, call string, err error) {
@@ -235,13 +235,13 @@ func TestSlowSidecar(t *testing.T) {
 		t.Errorf("remembered %v", got)
 	}
 	if want := []string{"Recall DeadlineExceeded", "Remember DeadlineExceeded"}; !slices.Equal(told, want) {
-		t.Errorf("told %q, want %q", told, want)
+		t.Errorf("the hook got %q, want %q", told, want)
 	}
 }
 
-// TestRestart: While the sidecar is stopped, the bot recalls nothing and gets the reason. After a restart on the same Unix socket the
+// TestClientReconnectsAfterRestart: While the sidecar is stopped, the bot recalls nothing and gets the reason. After a restart on the same Unix socket the
 // same client recalls earlier memories, and sends the dialogues of the meantime.
-func TestRestart(t *testing.T) {
+func TestClientReconnectsAfterRestart(t *testing.T) {
 	sidecartest.Binary(t) // built before, so that no timeout runs meanwhile
 	dir := t.TempDir()
 	socket := "unix://" + filepath.Join(dir, "s")
@@ -262,7 +262,7 @@ func TestRestart(t *testing.T) {
 		}()
 		s := start()
 		if (<-remembered) == nil {
-			t.Fatal("what was said while there was no sidecar is not remembered")
+			t.Fatal("messages sent during the outage are not remembered")
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), sidecartest.Timeout)
 		for r := c.Recall(ctx, scope, "tea"); r.Reason != ""; r = c.Recall(ctx, scope, "tea") {
@@ -328,7 +328,7 @@ func TestTokenAndTLS(t *testing.T) {
 		r.Reason,
 		"invalid characters",
 	) {
-		t.Errorf("with what is no token: %+v", r)
+		t.Errorf("with an invalid token: %+v", r)
 	}
 	broken := dial(t, s.Addr, encrypted, client.WithTokenFrom(func(context.Context) (string, error) { return "", errors.New("no vault") }))
 	if r := broken.Recall(t.Context(), scope, "tea"); !strings.Contains(r.Reason, "no vault") {
@@ -419,13 +419,13 @@ func TestDialRefuses(t *testing.T) {
 			t.Errorf("%q: got %v, want %q", test.target, err, test.want)
 		}
 		if err != nil && strings.Contains(err.Error(), "secret") {
-			t.Errorf("the error tells the token: %v", err)
+			t.Errorf("the error contains the token: %v", err)
 		}
 	}
 }
 
-// TestReadsAreReads: The calls that the client repeats without a request id are the calls that a read-only token permits.
-func TestReadsAreReads(t *testing.T) {
+// TestRetriedReadsNeedOnlyReadAccess: The calls that the client repeats without a request id are the calls that a read-only token permits.
+func TestRetriedReadsNeedOnlyReadAccess(t *testing.T) {
 	guard, err := os.ReadFile("../internal/server/guard.go")
 	if err != nil {
 		t.Fatal(err)

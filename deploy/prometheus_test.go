@@ -57,7 +57,7 @@ func TestAlertsAreExplained(t *testing.T) {
 	rules := regexp.MustCompile(`(?m)^ +- alert: (\w+)$`).FindAllStringSubmatch(read(t, "prometheus-alerts.yaml"), -1)
 	for _, m := range rules {
 		if !explained[m[1]] {
-			t.Errorf("docs/operations.md does not say what to look at when %s fires", m[1])
+			t.Errorf("docs/operations.md does not explain the alert %s", m[1])
 		}
 	}
 	if len(rules) != len(explained) || len(rules) == 0 {

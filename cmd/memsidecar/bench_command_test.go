@@ -30,7 +30,7 @@ func createdScopes(t *testing.T, stderr string) (scopes []*memsidecarv1.Scope) {
 	t.Helper()
 	found := createdUsers.FindStringSubmatch(stderr)
 	if found == nil {
-		t.Fatalf("does not say what it created:\n%s", stderr)
+		t.Fatalf("does not name the created users:\n%s", stderr)
 	}
 	for _, number := range []string{"-0", "-1", "-2"} {
 		scopes = append(scopes, &memsidecarv1.Scope{

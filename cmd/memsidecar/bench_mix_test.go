@@ -10,10 +10,10 @@ import (
 	"github.com/memsidecar/memsidecar/cmd/memsidecar/internal/load"
 )
 
-// BenchmarkRetrieveBesideWriting compares the p99 of Retrieve while dialogues arrive and are considered with the p99 without them. Both
+// BenchmarkRetrieveDuringWrites compares the p99 of Retrieve while dialogues arrive and are considered with the p99 without them. Both
 // use the same arrivals of Retrieve, in alternating rounds of a few seconds on one sidecar, the real binary. Pending work finishes before
 // a round without dialogues. A round's p99 is of some 600 calls; the ratio is of the medians of the rounds.
-func BenchmarkRetrieveBesideWriting(b *testing.B) {
+func BenchmarkRetrieveDuringWrites(b *testing.B) {
 	const reading, turn = 200, 3 * time.Second
 	for _, writing := range []float64{20, 100} {
 		b.Run(fmt.Sprintf("writes=%g", writing), func(b *testing.B) {

@@ -82,7 +82,7 @@ func TestConfigCommand(t *testing.T) {
 	_, out, _ = runMain(t, "config", "print", "--set", "retrieval.top_k=7")
 	sidecartest.NoError(t, os.WriteFile(file, []byte(out), 0o600))
 	if code, _, errs := runMain(t, "config", "check", "-c", file); code != 0 {
-		t.Errorf("what is printed cannot be read: exit code %d\n%s", code, errs)
+		t.Errorf("the printed configuration cannot be loaded: exit code %d\n%s", code, errs)
 	}
 	code, out, _ = runMain(t, "config", "reference")
 	for _, cell := range []string{"| listen |", "| retrieval.top_k |", "MEMSIDECAR_RETRIEVAL_TOP_K", "| visibility |", "127.0.0.1:7420"} {
@@ -219,7 +219,7 @@ func TestReplayMistakes(t *testing.T) {
 		if code, out, errs := runMain(t, "replay", path, "--addr", r.Addr); code != want || !strings.Contains(errs, test.says) {
 			t.Errorf("%s: exit code %d, %q %q, want %q", name, code, out, errs, test.says)
 		} else if name == "refused" && !strings.Contains(out, "scope.channel_id is required") {
-			t.Errorf("%s: %q does not say what is wrong", name, out)
+			t.Errorf("%s: %q does not name the problem", name, out)
 		}
 	}
 	if stored := r.Considerations(t, sidecartest.WithoutChannel("u")); len(stored) != 0 {
@@ -236,8 +236,8 @@ func TestReplayMistakes(t *testing.T) {
 	}
 }
 
-// TestStopWhileACallWaits: A waiting caller gets the current state, and the process stops without waiting for the outcome.
-func TestStopWhileACallWaits(t *testing.T) {
+// TestStopAnswersWaitingCalls: A waiting caller gets the current state, and the process stops without waiting for the outcome.
+func TestStopAnswersWaitingCalls(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	sidecartest.SeedConsideration(t, dir, sidecartest.Direct("u"), "stuck", sidecartest.Stuck)
@@ -260,7 +260,7 @@ func TestStopWhileACallWaits(t *testing.T) {
 	r.Cancel()
 	a := <-answers
 	if a.err != nil || a.resp.GetConsideration().GetState() != sidecartest.Pending {
-		t.Errorf("the call that waits is answered %s, %v", a.resp, a.err)
+		t.Errorf("the waiting call got %s, %v", a.resp, a.err)
 	}
 	started := time.Now()
 	r.Stop()
@@ -269,7 +269,7 @@ func TestStopWhileACallWaits(t *testing.T) {
 	}
 	again := sidecartest.ServeIn(t, dir)
 	if c := again.Consideration(t, sidecartest.Direct("u"), a.resp.GetConsideration().GetId()); c.GetState() != sidecartest.Pending {
-		t.Errorf("what was acknowledged is %s", c)
+		t.Errorf("the acknowledged dialogue is %s", c)
 	}
 }
 

@@ -48,9 +48,9 @@ var faults = map[string]struct {
 	"writing an encrypted page fails": {"pwrite64:error=EIO", "memsidecar.db", false, true},
 }
 
-// TestFaults makes the disk fail under the running program. Writes that cannot be made durable are refused with UNAVAILABLE, Retrieve
+// TestDiskFaults makes the disk fail under the running program. Writes that cannot be made durable are refused with UNAVAILABLE, Retrieve
 // still answers, and after the fault everything recovers without a restart. After a kill, every acknowledged dialogue is stored, once.
-func TestFaults(t *testing.T) {
+func TestDiskFaults(t *testing.T) {
 	t.Parallel()
 	needsStrace(t)
 	for name, fault := range faults {

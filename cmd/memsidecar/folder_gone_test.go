@@ -149,9 +149,9 @@ func folderCases() map[string]goneCase {
 	}
 }
 
-// TestDataFolderGone: The data folder or the database disappears under load. Until it returns, nothing is acknowledged, the status says
+// TestLostDataFolderStopsAcknowledging: The data folder or the database disappears under load. Until it returns, nothing is acknowledged, the status says
 // why, and no new database is created. Then everything works again without a restart, and acknowledged dialogues survive a SIGKILL.
-func TestDataFolderGone(t *testing.T) {
+func TestLostDataFolderStopsAcknowledging(t *testing.T) {
 	t.Parallel()
 	for name, c := range folderCases() {
 		if !c.short && !allFaults() {

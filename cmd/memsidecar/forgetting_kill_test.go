@@ -12,8 +12,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// TestForgetKilled: A process is killed while it forgets a user. The next call completes the erasure.
-func TestForgetKilled(t *testing.T) {
+// TestKilledForgetIsCompleted: A process is killed while it forgets a user. The next call completes the erasure.
+func TestKilledForgetIsCompleted(t *testing.T) {
 	t.Parallel()
 	const many = 3000
 	dir := t.TempDir()

@@ -178,9 +178,9 @@ func wantReadOnly(t *testing.T, p *process, reason string) {
 	}
 }
 
-// TestReadsOnAFullDisk: While the disk is full, stored data can be read, also of users whose index is not loaded, and after a restart.
+// TestFullDiskServesReads: While the disk is full, stored data can be read, also of users whose index is not loaded, and after a restart.
 // Writes are refused with the reason, and accepted again when there is room.
-func TestReadsOnAFullDisk(t *testing.T) {
+func TestFullDiskServesReads(t *testing.T) {
 	t.Parallel()
 	dir, fill, _ := smallDisk(t)
 	observed := []string{"MEMSIDECAR_HTTP_LISTEN=127.0.0.1:0"}
@@ -220,8 +220,8 @@ func TestReadsOnAFullDisk(t *testing.T) {
 	}
 }
 
-// TestReadsOfAReadOnlyDisk: A sidecar that starts on a read-only file system serves the stored data.
-func TestReadsOfAReadOnlyDisk(t *testing.T) {
+// TestReadOnlyDiskServesReads: A sidecar that starts on a read-only file system serves the stored data.
+func TestReadOnlyDiskServesReads(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*process, *testing.T){
 		"killed": func(p *process, t *testing.T) { t.Helper(); p.kill(t) }, "stopped": func(p *process, t *testing.T) { t.Helper(); p.end(t) },

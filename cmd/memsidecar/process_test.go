@@ -34,7 +34,7 @@ func TestProcessStartsAgainOnItsFolder(t *testing.T) {
 	_ = answer.Body.Close()
 	s.Kill()
 	if err := s.Stop(); err != nil {
-		t.Errorf("stopping what was killed: %v", err)
+		t.Errorf("stopping a killed process: %v", err)
 	}
 
 	socket := filepath.Join(dir, "a socket")

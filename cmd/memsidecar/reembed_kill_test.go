@@ -59,7 +59,7 @@ func TestKilledWhileReembedding(t *testing.T) {
 				JOIN embeddings e ON e.fingerprint = f.id AND length(e.vector) = 4 * 96
 				WHERE f.name = (SELECT choice FROM model_choices WHERE part = 'embedding')`).Scan(&made, &complete)
 			if made != memories || complete != 1 {
-				t.Errorf("%d of %d memories have vectors, and that is taken for complete: %d\n%s", made, memories, complete, p.log)
+				t.Errorf("only %d of %d memories have vectors, but the status reports %d as complete\n%s", made, memories, complete, p.log)
 			}
 			return err
 		}))

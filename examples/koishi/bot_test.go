@@ -207,7 +207,7 @@ func (b *bot) group(channel, user, text string) string {
 func (b *bot) flush() {
 	b.t.Helper()
 	if b.order(map[string]any{"flush": sidecartest.Timeout.Milliseconds()}) != "true" {
-		b.t.Fatalf("what was said is not handed over after %s\n%s", sidecartest.Timeout, b.written())
+		b.t.Fatalf("messages are not sent to the sidecar after %s\n%s", sidecartest.Timeout, b.written())
 	}
 }
 

@@ -17,9 +17,9 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// TestRemembers: After a restart of the bot, statements of users in Chinese and English are recalled for the same users in the same
+// TestMemorySurvivesARestart: After a restart of the bot, statements of users in Chinese and English are recalled for the same users in the same
 // channels.
-func TestRemembers(t *testing.T) {
+func TestMemorySurvivesARestart(t *testing.T) {
 	buildPlugin(t)
 	model := newChatModel(t)
 	s := sidecartest.StartProcess(t, sidecartest.ProcessOptions{})
@@ -46,7 +46,7 @@ func TestRemembers(t *testing.T) {
 	} {
 		expect(t, ask(), ignorant)
 		if asked := model.last(); strings.Contains(asked, "allergic") || strings.Contains(asked, "The user lives") {
-			t.Errorf("the model was told what is somebody else's, or was said elsewhere: %s", asked)
+			t.Errorf("the model saw another user's or another channel's memories: %s", asked)
 		}
 	}
 	expect(t, b.group("kitchen", "alice", `<at id="514"/> Do I live in Lisbon?`), "I know: The user lives in Lisbon.")
@@ -55,8 +55,8 @@ func TestRemembers(t *testing.T) {
 	b.kill()
 }
 
-// TestConversation: The model sees the earlier messages of the same chat, also after a restart, and none of other chats.
-func TestConversation(t *testing.T) {
+// TestConversationStaysInItsChat: The model sees the earlier messages of the same chat, also after a restart, and none of other chats.
+func TestConversationStaysInItsChat(t *testing.T) {
 	buildPlugin(t)
 	model := newChatModel(t)
 	s := sidecartest.StartProcess(t, sidecartest.ProcessOptions{})
@@ -73,7 +73,7 @@ func TestConversation(t *testing.T) {
 	}
 	expect(t, b.group("kitchen", "alice", `<at id="514"/> And with mushrooms?`), ignorant)
 	if strings.Contains(model.last(), "risotto") {
-		t.Errorf("the model was told in a group what was said in private: %s", model.last())
+		t.Errorf("the model saw a direct chat in a group: %s", model.last())
 	}
 	b.flush()
 	expect(t, b.group("kitchen", "bob", `<at id="514"/> <at id="alice" name="Alice"/> is right.`), ignorant)
@@ -87,9 +87,9 @@ func TestConversation(t *testing.T) {
 	}
 }
 
-// TestOutage: Without its sidecar the bot answers, and logs why it has no memory. When the sidecar is back, memory works again, and the
+// TestBotAnswersDuringAnOutage: Without its sidecar the bot answers, and logs why it has no memory. When the sidecar is back, memory works again, and the
 // messages of the meantime are remembered.
-func TestOutage(t *testing.T) {
+func TestBotAnswersDuringAnOutage(t *testing.T) {
 	buildPlugin(t)
 	model := newChatModel(t)
 	options := sidecartest.ProcessOptions{Dir: filepath.Join(t.TempDir(), "data"), Listen: socketPath(t)}
@@ -116,14 +116,14 @@ func TestOutage(t *testing.T) {
 
 	for giveUp := time.Now().Add(sidecartest.Timeout); !strings.Contains(b.written()[before:], "waits to be handed over"); {
 		if b.order(map[string]any{"flush": 100}) != "false" || time.Now().After(giveUp) {
-			t.Fatalf("what is said while the sidecar is away does not wait:\n%s", b.written())
+			t.Fatalf("messages sent during the outage are not queued:\n%s", b.written())
 		}
 	}
 
 	s = sidecartest.StartProcess(t, options)
 	b.flush()
 	if !strings.Contains(b.written(), "is handed over: 2 dialogues") {
-		t.Errorf("the log does not say that what waited is handed over:\n%s", b.written())
+		t.Errorf("the log does not report that queued dialogues were sent:\n%s", b.written())
 	}
 	settle(t, s.Addr, "", []string{"alice"})
 	expect(t, b.direct("alice", "Can I have a peanut cookie?"), "I know: The user is allergic to peanuts.")
@@ -138,8 +138,8 @@ func TestOutage(t *testing.T) {
 	expect(t, b.direct("alice", "Can I have a peanut cookie?"), "I know: The user is allergic to peanuts.")
 }
 
-// TestSilence: A sidecar that accepts calls and never answers does not block the bot's answers.
-func TestSilence(t *testing.T) {
+// TestHangingSidecarDoesNotBlockAnswers: A sidecar that accepts calls and never answers does not block the bot's answers.
+func TestHangingSidecarDoesNotBlockAnswers(t *testing.T) {
 	buildPlugin(t)
 	model := newChatModel(t)
 	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -159,12 +159,12 @@ func TestSilence(t *testing.T) {
 	b.direct("alice", "Hi!")
 	b.stop()
 	if !strings.Contains(b.written(), "stopping with 1 dialogues") {
-		t.Errorf("the log does not say what is lost:\n%s", b.written())
+		t.Errorf("the log does not name the lost dialogues:\n%s", b.written())
 	}
 }
 
-// TestOtherPlugins: Dialogues answered by another plugin are remembered. That plugin uses ctx.memory directly.
-func TestOtherPlugins(t *testing.T) {
+// TestOtherPluginsDialoguesAreRemembered: Dialogues answered by another plugin are remembered. That plugin uses ctx.memory directly.
+func TestOtherPluginsDialoguesAreRemembered(t *testing.T) {
 	buildPlugin(t)
 	s := sidecartest.StartProcess(t, sidecartest.ProcessOptions{})
 	patience := sidecartest.Timeout.Milliseconds()
@@ -186,8 +186,8 @@ func TestOtherPlugins(t *testing.T) {
 	expect(t, b.direct("carol", "recall Can I have a peanut cookie?"), `{"texts":[],"reason":""}`)
 }
 
-// TestForget: Users list their memories, and have one or all forgotten.
-func TestForget(t *testing.T) {
+// TestUsersForgetTheirMemories: Users list their memories, and have one or all forgotten.
+func TestUsersForgetTheirMemories(t *testing.T) {
 	buildPlugin(t)
 	model := newChatModel(t)
 	s := sidecartest.StartProcess(t, sidecartest.ProcessOptions{})
@@ -220,7 +220,7 @@ func TestForget(t *testing.T) {
 	expect(t, b.direct("alice", "memory.list"), "I remember nothing of you yet.")
 	expect(t, b.direct("alice", "Can I have a peanut cookie?"), ignorant)
 	if strings.Contains(model.last(), "allergic") {
-		t.Errorf("the model was told what is forgotten: %s", model.last())
+		t.Errorf("the model saw forgotten memories: %s", model.last())
 	}
 	expect(t, b.direct("bob", "memory.list"), "I remember:\n1. The user lives in Porto.")
 }

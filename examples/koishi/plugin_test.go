@@ -87,8 +87,8 @@ func npm(dir string, args ...string) (string, error) {
 	return string(out), nil
 }
 
-// TestLockFile: The lock file names no hosts, so that npm uses the configured registry.
-func TestLockFile(t *testing.T) {
+// TestLockFileNamesNoHosts: The lock file names no hosts, so that npm uses the configured registry.
+func TestLockFileNamesNoHosts(t *testing.T) {
 	text, err := os.ReadFile("package-lock.json")
 	if err != nil {
 		t.Fatal(err)
@@ -132,7 +132,7 @@ func TestProtoIsCopied(t *testing.T) {
 		t.Errorf("%d proto files: %v", count, err)
 	}
 	if !strings.Contains(packed, `"lib/index.js"`) || strings.Contains(packed, ".go\"") {
-		t.Errorf("it is not what is needed that is packed:\n%s", packed)
+		t.Errorf("the package has the wrong files:\n%s", packed)
 	}
 }
 

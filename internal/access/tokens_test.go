@@ -68,7 +68,7 @@ func TestAuthenticate(t *testing.T) {
 	}
 }
 
-func TestReach(t *testing.T) {
+func TestGrantIncludesItsNamespaces(t *testing.T) {
 	for pattern, reached := range map[string]string{"a": "a", "a/b": "a/b", "a/*": "a/b a/b/c", "*": "a a/b a/b/c ab default"} {
 		g := Grant{ID: "x", Namespace: pattern}
 		for _, namespace := range []string{"a", "a/b", "a/b/c", "ab", "default"} {
@@ -86,8 +86,8 @@ func TestReach(t *testing.T) {
 	}
 }
 
-// TestFile: Edits keep the lines that people wrote. No file contains a token itself.
-func TestFile(t *testing.T) {
+// TestFileKeepsForeignLines: Edits keep the lines that people wrote. No file contains a token itself.
+func TestFileKeepsForeignLines(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tokens")
 	one := addTo(t, file, Grant{ID: "one", Namespace: "default", Level: Write})
 	info, err := os.Stat(file)
@@ -111,7 +111,7 @@ func TestFile(t *testing.T) {
 		t.Errorf("the entries are %+v, %v", entries, err)
 	}
 	if err := Remove(file, "three"); !errors.Is(err, ErrNoToken) {
-		t.Errorf("removing what is not there: %v", err)
+		t.Errorf("removing an unknown token: %v", err)
 	}
 	if err := Remove(file, "two"); err != nil {
 		t.Error(err)
@@ -122,7 +122,7 @@ func TestFile(t *testing.T) {
 	}
 }
 
-func TestWrongFiles(t *testing.T) {
+func TestInvalidFilesAreRefused(t *testing.T) {
 	hash := func(c string) string { return hashPrefix + strings.Repeat(c, 64) }
 	for text, problems := range map[string][]string{
 		"bot":                                            {"line 1: the second word"},
@@ -162,13 +162,13 @@ func TestWrongFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := Open(file, func(int, error) {}); err == nil || !strings.Contains(err.Error(), "chmod") {
-			t.Errorf("what everybody may write is read: %v", err)
+			t.Errorf("a world-writable file is accepted: %v", err)
 		}
 	}
 }
 
-// TestEditsTakeTurns: Concurrent edits lose no addition, and restore no revoked token.
-func TestEditsTakeTurns(t *testing.T) {
+// TestConcurrentEditsAreSerialised: Concurrent edits lose no addition, and restore no revoked token.
+func TestConcurrentEditsAreSerialised(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tokens")
 	const n = 8
 	for i := range n {

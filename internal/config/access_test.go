@@ -43,7 +43,7 @@ func TestExposure(t *testing.T) {
 		}
 		for _, have := range test.set {
 			if err != nil && strings.Contains(err.Error(), "set "+have) {
-				t.Errorf("%s with %q: asks for what is there: %v", test.listen, test.set, err)
+				t.Errorf("%s with %q: reports a setting that is present: %v", test.listen, test.set, err)
 			}
 		}
 	}

@@ -106,14 +106,14 @@ queue: # all of it commented out
 				t.Errorf("got %d, %g, %s; want %d, %g, %s", r.TopK, r.MinRelevance, r.Budget, test.topK, test.minRelevance, test.budget)
 			}
 			if r.MaxContextChars != 2000 || c.Queue.Workers != 8 {
-				t.Errorf("what nobody set has changed: %+v", c)
+				t.Errorf("unset values have changed: %+v", c)
 			}
 		})
 	}
 }
 
-// TestForms: Values of every type are read from a file and from text.
-func TestForms(t *testing.T) {
+// TestEveryTypeIsParsed: Values of every type are read from a file and from text.
+func TestEveryTypeIsParsed(t *testing.T) {
 	signals := []rules.Signal{
 		{Name: "place", Weight: 3},
 		{Name: "crew", Weight: 2, Kind: "fact", Phrases: map[string][]string{"en": {"my crew", "sail~ with"}, "zh": {"船员"}}},
@@ -185,8 +185,8 @@ rules:
 	}
 }
 
-// TestPrintedText: Any text is unchanged after printing and loading.
-func TestPrintedText(t *testing.T) {
+// TestPrintedTextIsReadUnchanged: Any text is unchanged after printing and loading.
+func TestPrintedTextIsReadUnchanged(t *testing.T) {
 	for _, text := range []string{
 		"a # b", "# b", "null", "~", "true", "1e3", "2026-01-01", "0x10", "- a", "a: b", "{a}", "[a]", "*a", "&a", "!a", "|", ">", "%a",
 		"'", `"`, `\`, " a ", "a\nb", "\na\n\n", "a\r\nb", "a\tb", "\ta", "\u0085", "a\u2028b", "\ufeffa", "\x00\x1b", "👩‍👩‍👧", "---", "...", "<<", "=",
@@ -205,8 +205,8 @@ func TestPrintedText(t *testing.T) {
 	}
 }
 
-// TestStrict: All mistakes are reported together, in order, with a remedy.
-func TestStrict(t *testing.T) {
+// TestAllMistakesAreReportedTogether: All mistakes are reported together, in order, with a remedy.
+func TestAllMistakesAreReportedTogether(t *testing.T) {
 	sources := Sources{
 		File: write(t, `
 listen: 7420
@@ -318,8 +318,8 @@ func TestRenamedKeysNameTheNewOnes(t *testing.T) {
 	}
 }
 
-// TestOneProblem: Single mistakes are reported.
-func TestOneProblem(t *testing.T) {
+// TestSingleMistakes: Single mistakes are reported.
+func TestSingleMistakes(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "none.yaml")
 	tests := []struct {
 		name    string
@@ -405,8 +405,8 @@ func TestOneProblem(t *testing.T) {
 	}
 }
 
-// TestVariablesOfOthers: Variables that users did not set for memsidecar are not errors.
-func TestVariablesOfOthers(t *testing.T) {
+// TestForeignVariablesAreIgnored: Variables that users did not set for memsidecar are not errors.
+func TestForeignVariablesAreIgnored(t *testing.T) {
 	mustLoad(t, Sources{Environ: environ(
 		"MEMSIDECAR_CONFIG=/etc/memsidecar.yaml",                                     // a setting of cmd
 		"MEMSIDECAR_ADDR=127.0.0.1:1", "MEMSIDECAR_NAMESPACE=n", "MEMSIDECAR_USER=u", // settings of the clients in cmd

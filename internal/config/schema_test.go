@@ -153,8 +153,8 @@ func TestOtherTypes(t *testing.T) {
 	}
 }
 
-// TestSecrets: Printed configurations never contain secrets.
-func TestSecrets(t *testing.T) {
+// TestSecretsAreNotPrinted: Printed configurations never contain secrets.
+func TestSecretsAreNotPrinted(t *testing.T) {
 	var b strings.Builder
 	secret := sample{Token: "sk-123", Nested: sampleNested{Pin: 1234}}
 	if err := writeYAML(&b, secret, origins{"token": "MEMSIDECAR_TOKEN"}); err != nil {

@@ -341,7 +341,7 @@ func TestJSONOverTLS(t *testing.T) {
 		return got.Version, err
 	}
 	if _, err := call(config, false); err == nil {
-		t.Error("somebody without a certificate is answered")
+		t.Error("a client without a certificate gets an answer")
 	}
 	config.Certificates = []tls.Certificate{sidecartest.Must(tls.LoadX509KeyPair(file("client.pem"), file("client.key")))(t)}
 	for http2, want := range map[bool]string{false: "HTTP/1.1", true: "HTTP/2.0"} {

@@ -103,8 +103,8 @@ func TestUnixSocket(t *testing.T) {
 	}
 }
 
-// TestStaleSocket: A socket of a dead process is replaced. Other files are not.
-func TestStaleSocket(t *testing.T) {
+// TestStaleSocketIsReplaced: A socket of a dead process is replaced. Other files are not.
+func TestStaleSocketIsReplaced(t *testing.T) {
 	path := filepath.Join(socketDir(t), "s")
 	dead, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", path)
 	if err != nil {
@@ -114,7 +114,7 @@ func TestStaleSocket(t *testing.T) {
 	_ = dead.Close()
 	first := listenOn(t, path, 0o600)
 	if !connects(t, path) {
-		t.Error("nobody listens")
+		t.Error("no server listens")
 	}
 	// A new socket of another process is not removed on close.
 	if err := os.Remove(path); err != nil {
@@ -137,6 +137,6 @@ func TestStaleSocket(t *testing.T) {
 		t.Errorf("the file is %q, %v", text, err)
 	}
 	if _, err := Listen(t.Context(), "unix:/"+strings.Repeat("x", 200), 0o600); err == nil {
-		t.Error("a path that is too long is taken")
+		t.Error("a path that is too long is accepted")
 	}
 }

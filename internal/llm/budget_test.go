@@ -45,8 +45,8 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// TestBudgetIsNoFailure: A refusal by the budget does not reach the provider or its breaker.
-func TestBudgetIsNoFailure(t *testing.T) {
+// TestBudgetRefusalDoesNotOpenTheBreaker: A refusal by the budget does not reach the provider or its breaker.
+func TestBudgetRefusalDoesNotOpenTheBreaker(t *testing.T) {
 	b := breaker.New(breaker.Config{
 		Name: "decision", FailureThreshold: 1, OpenFor: time.Minute, IsFailure: provider.IsFailure,
 		Log: slog.New(slog.DiscardHandler),

@@ -108,7 +108,7 @@ func TestMetricsAreThoseDocumented(t *testing.T) {
 		}
 	}
 	if _, text := r.GetOps(t, "/metrics"); strings.Contains(text, "anna") || strings.Contains(text, "default") || !strings.Contains(text, "\ngo_goroutines ") {
-		t.Error("the metrics tell of users or namespaces, or nothing of the process")
+		t.Error("the metrics name users or namespaces, or lack those of the process")
 	}
 }
 
@@ -201,7 +201,7 @@ func TestLogHasNoUserText(t *testing.T) {
 
 	log := r.Log.String()
 	if strings.Contains(log, secret) || strings.Contains(log, "XYZZY") {
-		t.Errorf("the log has what people said:\n%s", log)
+		t.Errorf("the log contains user text:\n%s", log)
 	}
 	failing := regexp.MustCompile(`level=INFO msg=call method=Retrieve code=InvalidArgument duration=\S+ otel_trace_id=` + traceID + "\n")
 	if n := len(failing.FindAllString(log, -1)); n != 10 {

@@ -131,7 +131,7 @@ func TestConsiderationTraceLinksToItsCall(t *testing.T) {
 			r.Stop() // flushes the spans
 
 			if strings.Contains(c.text, secret) || strings.Contains(c.text, "XYZZY") {
-				t.Error("a span has what was said")
+				t.Error("a span contains user text")
 			}
 			if !regexp.MustCompile(`string_value: *"memsidecar"`).MatchString(c.text) {
 				t.Errorf("the resource is not named:\n%.500s", c.text)
@@ -183,7 +183,7 @@ func TestMissingCollectorDelaysNothing(t *testing.T) {
 	}
 	r.Stop()
 	if n := strings.Count(r.Log.String(), "spans do not reach the collector"); n != 1 {
-		t.Errorf("told %d times:\n%s", n, r.Log)
+		t.Errorf("reported %d times:\n%s", n, r.Log)
 	}
 }
 

@@ -42,8 +42,8 @@ func failingAt(ctx context.Context, baseURL string) (sdk, meaning error) {
 	return err, provider.ErrorConverter(target, awkwardKey)(ctx, err)
 }
 
-// TestMeanings: The bodies are those of the real providers.
-func TestMeanings(t *testing.T) {
+// TestFailuresAreClassified: The bodies are those of the real providers.
+func TestFailuresAreClassified(t *testing.T) {
 	openAI := func(message, code string) string {
 		return fmt.Sprintf(`{"error":{"message":%q,"type":"invalid_request_error","param":null,"code":%q}}`, message, code)
 	}
@@ -146,8 +146,8 @@ func TestMeanings(t *testing.T) {
 	}
 }
 
-// TestNoKeyInErrors: No error's text, and nothing that errors.As finds, contains the key in any form.
-func TestNoKeyInErrors(t *testing.T) {
+// TestErrorsDoNotContainTheKey: No error's text, and nothing that errors.As finds, contains the key in any form.
+func TestErrorsDoNotContainTheKey(t *testing.T) {
 	echo := awkwardKey.Reveal() + " " + "sk%2Fnever%2Bto%22be%26shown" + ` sk/never+to\"be&shown`
 	closed := httptest.NewServer(nil)
 	closed.Close()
@@ -187,7 +187,7 @@ func TestNoKeyInErrors(t *testing.T) {
 	}
 }
 
-func TestACallerThatGaveUpIsNoFailure(t *testing.T) {
+func TestCancelledCallIsNoFailure(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -204,10 +204,10 @@ func TestACallerThatGaveUpIsNoFailure(t *testing.T) {
 	}
 }
 
-// TestTheKeyStaysHome: The key is sent to the configured endpoint, not to a redirect's target.
-func TestTheKeyStaysHome(t *testing.T) {
+// TestKeyIsNotSentToRedirects: The key is sent to the configured endpoint, not to a redirect's target.
+func TestKeyIsNotSentToRedirects(t *testing.T) {
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		t.Errorf("somebody else got %v", r.Header)
+		t.Errorf("another server got %v", r.Header)
 	}))
 	defer elsewhere.Close()
 	target := provider.Target{Provider: provider.Provider{Name: "p"}, Model: "m"}
@@ -229,8 +229,8 @@ func TestTheKeyStaysHome(t *testing.T) {
 	}
 }
 
-// TestAnswersAreBounded: A server that sends without end does not exhaust the memory.
-func TestAnswersAreBounded(t *testing.T) {
+// TestLargeAnswersAreCutOff: A server that sends without end does not exhaust the memory.
+func TestLargeAnswersAreCutOff(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		for chunk := []byte(strings.Repeat(" ", 1<<20)); r.Context().Err() == nil; {
@@ -307,8 +307,8 @@ func TestEveryProviderIsComplete(t *testing.T) {
 	}
 }
 
-// TestOneGeminiClient: The SDK's clients cannot be closed completely, so rebuilding a model must not create more.
-func TestOneGeminiClient(t *testing.T) {
+// TestGeminiClientIsReused: The SDK's clients cannot be closed completely, so rebuilding a model must not create more.
+func TestGeminiClientIsReused(t *testing.T) {
 	get := func(baseURL string, key secret.Value) any {
 		c, err := provider.GeminiClient(provider.Target{BaseURL: baseURL}, key)
 		if err != nil {

@@ -21,8 +21,8 @@ type config struct {
 	Keys map[string]secret.Value
 }
 
-// TestNeverShown: The value is hidden however it is printed, logged or encoded, alone or in a struct.
-func TestNeverShown(t *testing.T) {
+// TestValueIsNeverShown: The value is hidden however it is printed, logged or encoded, alone or in a struct.
+func TestValueIsNeverShown(t *testing.T) {
 	key := secret.Value(plain)
 	inside := config{Key: key, Keys: map[string]secret.Value{"a": key}}
 	var shown []string

@@ -63,17 +63,17 @@ func TestInventedResultsStayOutOfTheWindow(t *testing.T) {
 		Scope: scope, Messages: []*memsidecarv1.Message{sidecartest.Said("再查一下"), tool, sidecartest.Answered("查到了。")},
 	}))(t)
 	if done := say(scope, "链接呢", "链接是 https://cdn.example/f/77"); len(done.GetWithheld()) != 0 {
-		t.Errorf("what a tool answered is withheld: %s", done)
+		t.Errorf("a true claim is excluded: %s", done)
 	}
 	elsewhere := sidecartest.Direct("老王")
 	elsewhere.SessionId = "telegram_2"
 	if done := say(elsewhere, "链接呢", "链接是 https://www.gying.org/movies/45776"); len(done.GetWithheld()) != 0 {
-		t.Errorf("withheld without any list: %s", done)
+		t.Errorf("excluded without a list: %s", done)
 	}
 	// The check can be turned off.
 	r.Stop()
 	r = sidecartest.ServeIn(t, r.Dir, "session.claim_max_chars=0")
 	if done := say(scope, "3", "链接：https://www.gying.org/movies/1"); len(done.GetWithheld()) != 0 {
-		t.Errorf("withheld although the guard is off: %s", done)
+		t.Errorf("excluded although the check is off: %s", done)
 	}
 }

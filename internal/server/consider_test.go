@@ -59,7 +59,7 @@ func TestWaitIsCappedByTheServer(t *testing.T) {
 	}
 	waits := r.Consideration(t, sidecartest.Direct("u"), "con_seeded_u")
 	if waits.GetState() != sidecartest.Pending || waits.GetError() != "the model is away" || waits.GetAttemptCount() != 1 {
-		t.Errorf("what waits for another attempt is %s", waits)
+		t.Errorf("the postponed consideration is %s", waits)
 	}
 }
 

@@ -65,9 +65,9 @@ func TestDigestModelPrecedesSummaryModel(t *testing.T) {
 	}
 }
 
-// TestDigestWaitsForItsModel: While the model is unavailable, messages stay pending. When it recovers they are added to the digest once.
+// TestDigestKeepsMessagesUntilItsModelRecovers: While the model is unavailable, messages stay pending. When it recovers they are added to the digest once.
 // An unusable answer of the model is replaced by the rules' findings.
-func TestDigestWaitsForItsModel(t *testing.T) {
+func TestDigestKeepsMessagesUntilItsModelRecovers(t *testing.T) {
 	t.Parallel()
 	p := providertest.Start(t, 1000)
 	r := sidecartest.Serve(t, append(sidecartest.UseProvider("openai", p), "session.memorize_every=0", "digest.interval=1")...)
@@ -90,18 +90,18 @@ func TestDigestWaitsForItsModel(t *testing.T) {
 	sidecartest.Eventually(t, "the rules have looked", func() bool { return issues(r.Digest(t, sidecartest.Direct("v"), "")) == oom+" => "+oomFixed })
 }
 
-// TestDigestDropsNumbersNobodySaid: A number that occurs in no message is in no digest and no memory.
-func TestDigestDropsNumbersNobodySaid(t *testing.T) {
+// TestDigestDropsInventedNumbers: A number that occurs in no message is in no digest and no memory.
+func TestDigestDropsInventedNumbers(t *testing.T) {
 	t.Parallel()
 	p := providertest.Start(t, 1000)
 	r := sidecartest.Serve(t, append(sidecartest.UseProvider("openai", p), "session.memorize_every=0", "digest.enabled=false")...)
 	r.AppendTo(t, sidecartest.Direct("u"), sidecartest.Said("茶要泡多久？"), sidecartest.Answered("三分钟。"))
 	r.AppendTo(t, sidecartest.Direct("v"), sidecartest.Said("茶要泡多久？"), sidecartest.Answered("泡到香为止。"))
 	if d := summarize(t, r, sidecartest.Direct("u"), ""); issues(d) != "How long does it steep? => Three minutes." || d.GetWaitingCount() != 0 {
-		t.Errorf("what was said is told as %v", d)
+		t.Errorf("the digest of the messages is %v", d)
 	}
 	if d := summarize(t, r, sidecartest.Direct("v"), ""); issues(d) != "" || d.GetWaitingCount() != 0 {
-		t.Errorf("three minutes, which nobody said, are told in %v", d)
+		t.Errorf("an invented number is in the digest: %v", d)
 	}
 	if calls := len(p.Requests(providertest.Digest)); calls != 2 {
 		t.Errorf("%d calls for two digests", calls)
@@ -127,7 +127,7 @@ func TestDigestIncludesSkippedMessages(t *testing.T) {
 	const text = "I like tea, I will drink no coffee in the evening, and I have to buy cups."
 	d := tell("skipped", text+" But never mind.")
 	if preferences(d) != "drink=tea" || len(d.GetDecisions()) != 1 || len(d.GetTasks()) != 1 {
-		t.Errorf("of what considering skipped the digest is %v", d)
+		t.Errorf("the digest of skipped messages is %v", d)
 	}
 	if list := r.Memories(t, sidecartest.Direct("skipped")); len(list) != 0 {
 		t.Errorf("remembered are %v", list)
@@ -135,7 +135,7 @@ func TestDigestIncludesSkippedMessages(t *testing.T) {
 	d = tell("remembered", text)
 	list := r.Memories(t, sidecartest.Direct("remembered"))
 	if len(d.GetPreferences()) != 1 || len(d.GetDecisions()) != 1 || len(d.GetTasks()) != 1 || len(list) != 1 {
-		t.Fatalf("of what considering remembered the digest is %v, and the memories are %v", d, list)
+		t.Fatalf("the digest of remembered messages is %v, and the memories are %v", d, list)
 	}
 	sidecartest.Must(r.DeleteMemory(t.Context(), &memsidecarv1.DeleteMemoryRequest{Scope: sidecartest.Direct("remembered"), MemoryId: list[0].GetId()}))(t)
 	if d := r.Digest(t, sidecartest.Direct("remembered"), ""); len(d.GetPreferences()) != 0 {

@@ -216,7 +216,7 @@ func TestDigestReusesConsiderations(t *testing.T) {
 		sidecartest.Must(r.DeleteMemory(t.Context(), &memsidecarv1.DeleteMemoryRequest{Scope: sidecartest.Direct("u"), MemoryId: m.GetId()}))(t)
 	}
 	if d := r.Digest(t, sidecartest.Direct("u"), ""); len(d.GetPreferences())+len(d.GetKeyInsights()) != 0 {
-		t.Errorf("deleted memories are still told: %v", d)
+		t.Errorf("the digest still has deleted memories: %v", d)
 	}
 }
 
@@ -308,7 +308,7 @@ func TestDigestFilesAreWrittenAndRead(t *testing.T) {
 		}
 	}
 	if len(mine) != 2 || !mine[0].GetExplicit() || mine[0].GetMentionCount() != 1 {
-		t.Errorf("taken in were %v", mine)
+		t.Errorf("imported were %v", mine)
 	}
 	forgotten := sidecartest.Must(
 		r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: &memsidecarv1.Scope{Namespace: user.GetNamespace(), UserId: user.GetUserId()}}),

@@ -243,7 +243,7 @@ func TestDialogueOfRetrievedTextIsSkipped(t *testing.T) {
 	}
 	history := sidecartest.Must(memsidecarv1.NewSessionServiceClient(r.Conn).ListMessages(t.Context(), &memsidecarv1.ListMessagesRequest{Scope: scope}))(t)
 	if !slices.ContainsFunc(history.GetMessages(), func(m *memsidecarv1.SessionMessage) bool { return m.GetMessage().GetContent() == block }) {
-		t.Error("the session does not keep what was sent")
+		t.Error("the session does not keep the original messages")
 	}
 	if c := r.Consider(t, scope, sidecartest.Said(block+"\n\n我对花生过敏。")); len(c.GetChanges()) != 1 || c.GetChanges()[0].GetAction() != sidecartest.Added ||
 		!strings.Contains(c.GetReason(), "handed out") {

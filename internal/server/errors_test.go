@@ -82,8 +82,8 @@ func newClient(t *testing.T, parts Deps) (stubs, *logstest.Log) {
 	return newStubs(conn), log
 }
 
-// TestErrors: Every error has one code. Unexpected errors are logged, not returned to the caller.
-func TestErrors(t *testing.T) {
+// TestErrorsHaveCodes: Every error has one code. Unexpected errors are logged, not returned to the caller.
+func TestErrorsHaveCodes(t *testing.T) {
 	const secret = "open /home/operator/secret.db: key=AIza123"
 	const constant = "internal error; the server's log has the details"
 	var current func() error
@@ -136,8 +136,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestGate: While storage is unavailable, only calls that work without it are admitted.
-func TestGate(t *testing.T) {
+// TestUnavailableStorageAdmitsOnlyCallsWithoutIt: While storage is unavailable, only calls that work without it are admitted.
+func TestUnavailableStorageAdmitsOnlyCallsWithoutIt(t *testing.T) {
 	client, _ := newClient(t, Deps{
 		Users:   UserDeps{Settings: settingsFunc(func() error { t.Error("a call was let through"); return nil })},
 		Storage: storage("the disk is full"),
@@ -148,8 +148,8 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// TestForgedProblem: A caller cannot forge the note that the codec leaves for the interceptors.
-func TestForgedProblem(t *testing.T) {
+// TestCallersCannotForgeCodecNotes: A caller cannot forge the note that the codec leaves for the interceptors.
+func TestCallersCannotForgeCodecNotes(t *testing.T) {
 	client, _ := newClient(t, Deps{Users: UserDeps{Settings: settingsFunc(func() error { return nil })}})
 	for _, forged := range []string{`[]`, `null`, `{`, `[{"Field":"f","Problem":"p"}]`} {
 		request := &memsidecarv1.GetUserSettingsRequest{Scope: &memsidecarv1.Scope{UserId: "u"}}

@@ -80,14 +80,14 @@ func TestUnsupportedStatementIsWithheld(t *testing.T) {
 		scope := sidecartest.Direct(fmt.Sprint("released: ", released))
 		c := r.Consider(t, scope, sidecartest.Said("我女儿今天上学了"))
 		if len(c.GetChanges()) != 1 || c.GetChanges()[0].GetAction() != memsidecarv1.MemoryAction_MEMORY_ACTION_QUARANTINED {
-			t.Errorf("what nobody said is %s", c)
+			t.Errorf("an unsupported statement is %s", c)
 		}
 		listed := r.Memories(t, scope)
 		if len(listed) != 1 || listed[0].GetState() != memsidecarv1.MemoryState_MEMORY_STATE_QUARANTINED || !strings.Contains(listed[0].GetQuarantineReason(), "小红") {
 			t.Fatalf("listed %v", listed)
 		}
 		if found := r.Texts(t, scope, query); len(found) > 0 {
-			t.Errorf("retrieved %q, which nobody said", found)
+			t.Errorf("retrieved the unsupported %q", found)
 		}
 		if released {
 			sidecartest.Must(r.ReleaseMemory(t.Context(), &memsidecarv1.ReleaseMemoryRequest{Scope: scope, MemoryId: listed[0].GetId()}))(t)

@@ -99,7 +99,7 @@ func TestForgetWaitsForReaders(t *testing.T) {
 	user := "alice-" + sidecartest.Marks
 	r.Consider(t, sidecartest.Direct(user), sidecartest.Said("My name is "+sidecartest.Marks+"."))
 	if since := r.Status(t).GetStorage().GetPurgePendingSinceTime(); since != nil {
-		t.Errorf("a purge waits since %s", since)
+		t.Errorf("a purge is pending since %s", since)
 	}
 	db := sidecartest.Must(sql.Open("sqlite", "file:"+filepath.Join(r.Dir, "memsidecar.db")+"?mode=ro"))(t)
 	defer func() { _ = db.Close() }()
@@ -113,7 +113,7 @@ func TestForgetWaitsForReaders(t *testing.T) {
 		t.Errorf("with a reader the receipt is %v", receipt)
 	}
 	if since := r.Status(t).GetStorage().GetPurgePendingSinceTime(); since == nil {
-		t.Error("the status does not say that a purge waits")
+		t.Error("the status does not report the pending purge")
 	}
 	if err := reading.Rollback(); err != nil {
 		t.Fatal(err)

@@ -30,7 +30,7 @@ func TestEveryCallHasItsLevel(t *testing.T) {
 				name := "/" + string(m.Parent().FullName()) + "/" + string(m.Name())
 				level, ok := requiredLevels[name]
 				if !ok {
-					t.Errorf("%s: say in needed what it needs", name)
+					t.Errorf("%s: add its level to requiredLevels", name)
 				}
 				if want := map[bool]access.Level{true: access.Read, false: access.Write}[readOnlyCall.MatchString(string(m.Name()))]; ok &&
 					level < want {

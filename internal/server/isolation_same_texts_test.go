@@ -105,7 +105,7 @@ func neighbourCalls() map[string]func(t *testing.T, r *sidecartest.Sidecar, me, 
 		"ImportMemories": func(t *testing.T, r *sidecartest.Sidecar, me, other *neighbour) []proto.Message {
 			resp := sidecartest.Must(r.Import(t, me.scope, &memsidecarv1.Memory{Id: other.memory, Text: "Taken in", Scope: other.scope}))(t)
 			if resp.GetAddedCount() != 1 {
-				t.Errorf("an id that another user has is taken for mine: %s", resp)
+				t.Errorf("another user's id counts as the caller's: %s", resp)
 			}
 			mine := r.Memory(t, me.scope, other.memory).GetScope()
 			if mine.GetUserId() != me.scope.GetUserId() || mine.GetNamespace() != me.scope.GetNamespace() {

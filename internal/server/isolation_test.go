@@ -59,7 +59,7 @@ func attempts(r *sidecartest.Sidecar, v victim) map[string]func(ctx context.Cont
 			if _, err := r.ListMemories(ctx, &memsidecarv1.ListMemoriesRequest{Scope: as, PageSize: 1, PageToken: v.pageToken}); status.Code(
 				err,
 			) != codes.InvalidArgument {
-				return nil, fmt.Errorf("the page token of somebody else's list: %w", err)
+				return nil, fmt.Errorf("the page token of another user's list: %w", err)
 			}
 			return r.ListMemories(ctx, &memsidecarv1.ListMemoriesRequest{Scope: as})
 		},
@@ -186,7 +186,7 @@ func TestUsersCannotReachEachOthersMemories(t *testing.T) {
 			for _, method := range append(sidecartest.MethodNames(&memsidecarv1.MemoryService_ServiceDesc), "GetMemory") {
 				try := tried[method]
 				if try == nil {
-					t.Errorf("%s is not tried: add what somebody else could do with it", method)
+					t.Errorf("%s is not tried: add an attempt by another user", method)
 					continue
 				}
 				resp, err := try(t.Context(), attacker)

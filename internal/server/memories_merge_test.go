@@ -128,7 +128,7 @@ func TestCreateMemoryMergesWithinOneVisibility(t *testing.T) {
 		t,
 	)
 	if back.GetMerged() || back.GetMemory().GetId() == old.GetId() {
-		t.Errorf("merged into what was withdrawn: %s", back)
+		t.Errorf("merged into a withdrawn memory: %s", back)
 	}
 }
 

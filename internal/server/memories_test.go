@@ -58,7 +58,7 @@ func TestCreateMemory(t *testing.T) {
 	}
 	again := r.Create(t, sidecartest.Direct("u"), "likes  TEA.")
 	if again.GetId() != plain.GetId() || again.GetMentionCount() != 2 || again.GetText() != "Likes tea" {
-		t.Errorf("a text that is known: %s", again)
+		t.Errorf("a stored text: %s", again)
 	}
 }
 
@@ -209,7 +209,7 @@ func TestDeleteMemory(t *testing.T) {
 		t.Errorf("a deleted memory is found: %q", got)
 	}
 	if again := r.Create(t, sidecartest.Direct("u"), "Likes tea"); again.GetMentionCount() != 1 {
-		t.Errorf("created anew: %s", again)
+		t.Errorf("created again: %s", again)
 	}
 }
 

@@ -102,7 +102,7 @@ func TestNotebookSurvivesUnreadableNotes(t *testing.T) {
 		}
 	}
 	if text := string(sidecartest.Must(os.ReadFile(path))(t)); !strings.HasPrefix(text, "- 我的医生姓陈\n") {
-		t.Errorf("what somebody wrote is not in\n%s", text)
+		t.Errorf("the line added by hand is not in\n%s", text)
 	}
 }
 
@@ -131,7 +131,7 @@ func TestTopicsSurviveForgettingAnotherUser(t *testing.T) {
 	}
 	for _, when := range []string{"before", "after"} {
 		if first, last := topics(1), topics(20); first != "羽毛球" || last != "火锅" {
-			t.Errorf("%s somebody is forgotten the topics are %q and %q", when, first, last)
+			t.Errorf("%s another user is forgotten the topics are %q and %q", when, first, last)
 		}
 		sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: &memsidecarv1.Scope{UserId: "c"}}))(t)
 	}

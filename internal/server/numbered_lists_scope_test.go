@@ -212,7 +212,7 @@ func TestForgetUserDeletesTheirNumberedLists(t *testing.T) {
 		t.Errorf("exported %d registries, %d items, %d lists", registries, items, lists)
 	}
 	if r.Export(t, sidecartest.WithoutChannel("bob")).Holds(mark) || len(sidecartest.FilesWith(t, r.Dir, mark)) == 0 {
-		t.Error("bob's export has what is alice's, or nothing was stored")
+		t.Error("bob's export has alice's data, or nothing was stored")
 	}
 	receipt := sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.WithoutChannel("alice")}))(t)
 	if receipt.GetRegistryItemCount() != 2 || receipt.GetNumberedListCount() != 2 || !receipt.GetPurgedFromDisk() {

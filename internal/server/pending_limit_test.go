@@ -44,7 +44,7 @@ func TestPendingLimitOfAllNamespaces(t *testing.T) {
 				err := send()
 				sidecartest.WantCode(t, err, codes.ResourceExhausted)
 				if retryDelay(err) <= 0 || !strings.Contains(err.Error(), key) || !strings.Contains(err.Error(), "memsidecar status") {
-					t.Errorf("does not say what to do: %v", err)
+					t.Errorf("has no remedy: %v", err)
 				}
 			}
 			refused()

@@ -39,7 +39,7 @@ func wantQuota(t *testing.T, err error, key, subject, says string) {
 			t.Errorf("%v, want %q", err, says)
 		}
 		if retryDelay(err) != 0 {
-			t.Error("waiting is told to help")
+			t.Error("a retry delay is given")
 		}
 		return
 	}
@@ -113,7 +113,7 @@ func TestMemoryQuotaOfANamespace(t *testing.T) {
 	sidecartest.NoError(t, tryCreate(t, r, sidecartest.Direct("v"), "Likes snow"))
 	sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.WithoutChannel("v")}))(t)
 	if got := quotas(t, r, sidecartest.Direct("v")); !slices.Equal(got, []string{"namespace_memories  1/3"}) {
-		t.Errorf("once somebody was forgotten, the status says %q", got)
+		t.Errorf("after a user was forgotten, the status says %q", got)
 	}
 }
 
@@ -156,7 +156,7 @@ func TestFullNamespacePostponesDialogues(t *testing.T) {
 	}
 	known := r.Consider(t, sidecartest.Direct("u"), sidecartest.Said("I like green tea."))
 	if known.GetState() != memsidecarv1.ConsiderationState_CONSIDERATION_STATE_REMEMBERED {
-		t.Errorf("what is known: %v", known)
+		t.Errorf("stored memories: %v", known)
 	}
 	if failed := r.Status(t).GetQueue().GetFailedCount(); failed != 1 {
 		t.Errorf("%d considerations failed", failed)
@@ -215,7 +215,7 @@ func TestHistoryQuotaRefusesWholeDialogues(t *testing.T) {
 	if got := sidecartest.Must(r.ListConsiderations(t.Context(), &memsidecarv1.ListConsiderationsRequest{Scope: sidecartest.WithoutChannel("ann")}))(t); len(
 		got.GetConsiderations(),
 	) > 0 {
-		t.Errorf("what was refused is considered: %v", got)
+		t.Errorf("a refused dialogue is considered: %v", got)
 	}
 	if got := r.History(t, ann); len(got) != 1 {
 		t.Errorf("the session has %d messages", len(got))
@@ -236,7 +236,7 @@ func TestHistoryQuotaRefusesWholeDialogues(t *testing.T) {
 		got,
 		[]string{"namespace_history_bytes  0/5000", "user_history_bytes ben 0/3000"},
 	) {
-		t.Errorf("once everybody was forgotten, the status says %q", got)
+		t.Errorf("after all users were forgotten, the status says %q", got)
 	}
 	r.Stop()
 	if report := sidecartest.Must(sqlite.Files{Checks: sqlstore.Checks()}.Check(

@@ -113,8 +113,8 @@ func TestRetrieveAsOfAReadTime(t *testing.T) {
 	}
 }
 
-// TestReadTimeDecidesWhatIsOver: An appointment is current until its end, relative to the read time, which may be in the future.
-func TestReadTimeDecidesWhatIsOver(t *testing.T) {
+// TestReadTimeDecidesWhatHasExpired: An appointment is current until its end, relative to the read time, which may be in the future.
+func TestReadTimeDecidesWhatHasExpired(t *testing.T) {
 	r := sidecartest.Serve(t)
 	spoken, over := time.Now().AddDate(0, -2, 0), time.Now().AddDate(0, 1, 0)
 	sidecartest.Must(r.Import(t, sidecartest.Direct("u"), &memsidecarv1.Memory{

@@ -89,7 +89,7 @@ func TestReconcileByModel(t *testing.T) {
 			}
 			r.Consider(t, sidecartest.Direct("u"), sidecartest.Said("我平时爱喝点茶。"), sidecartest.Answered("好的。"))
 			if n := len(p.Requests(providertest.Reconcile)); n != 0 {
-				t.Errorf("%d calls with nothing known", n)
+				t.Errorf("%d calls without stored memories", n)
 			}
 			p.Say("用户喜欢喝绿茶")
 			r.Consider(t, sidecartest.Direct("u"), sidecartest.Said("我平时爱喝点绿茶。"), sidecartest.Answered("好的。"))

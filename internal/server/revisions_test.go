@@ -143,8 +143,8 @@ func (r *remembering) revert(id, revision string) (*memsidecarv1.RevertMemoryRes
 	return r.RevertMemory(r.t.Context(), &memsidecarv1.RevertMemoryRequest{Scope: fromScope(bob), MemoryId: id, RevisionId: revision})
 }
 
-// TestHistory: After two moves the user has one current address. The earlier ones are in the history, and each move can be reverted.
-func TestHistory(t *testing.T) {
+// TestMovesAreRevertible: After two moves the user has one current address. The earlier ones are in the history, and each move can be reverted.
+func TestMovesAreRevertible(t *testing.T) {
 	r := startRemembering(t)
 	at := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	a := r.learn("bob lives in Athens", at, nil)
@@ -188,7 +188,7 @@ func TestHistory(t *testing.T) {
 	}
 
 	if _, err := r.revert(a, revisions.GetRevisions()[2].GetId()); status.Code(err) != codes.FailedPrecondition {
-		t.Errorf("undoing what is not the newest: %v", err)
+		t.Errorf("reverting a change that is not the newest: %v", err)
 	}
 	undone, err := r.revert(c, newest.GetId())
 	if err != nil || undone.GetMemory().GetId() != b || undone.GetMemory().GetValidEndTime() != nil || !undone.GetReverted().GetReverted() {
@@ -204,14 +204,14 @@ func TestHistory(t *testing.T) {
 		t.Errorf("undoing nothing: %v", err)
 	}
 	if _, err := r.GetMemory(t.Context(), &memsidecarv1.GetMemoryRequest{Scope: fromScope(bob), MemoryId: c}); status.Code(err) != codes.NotFound {
-		t.Errorf("what is withdrawn is shown: %v", err)
+		t.Errorf("a withdrawn memory is shown: %v", err)
 	}
 	r.lists(&memsidecarv1.ListMemoriesRequest{States: []memsidecarv1.MemoryState{memsidecarv1.MemoryState_MEMORY_STATE_WITHDRAWN}},
 		"bob lives in Cairo: WITHDRAWN", "bob lives in Berlin: WITHDRAWN")
 }
 
-// TestRevertedEdit: After reverting an edit, semantic search finds the earlier words again.
-func TestRevertedEdit(t *testing.T) {
+// TestRevertRestoresVectors: After reverting an edit, semantic search finds the earlier words again.
+func TestRevertRestoresVectors(t *testing.T) {
 	r := startRemembering(t)
 	id := r.learn("bob lives in Athens", time.Now(), nil)
 	_, err := r.UpdateMemory(t.Context(), &memsidecarv1.UpdateMemoryRequest{Scope: fromScope(bob), Memory: &memsidecarv1.Memory{Id: id, Text: "plays chess"}})
@@ -233,8 +233,8 @@ func TestRevertedEdit(t *testing.T) {
 	}
 }
 
-// TestStates: Doubtful and expired memories are listed but not retrieved. Withdrawn ones are neither.
-func TestStates(t *testing.T) {
+// TestWithdrawnAndExpiredMemoriesAreNotRetrieved: Doubtful and expired memories are listed but not retrieved. Withdrawn ones are neither.
+func TestWithdrawnAndExpiredMemoriesAreNotRetrieved(t *testing.T) {
 	r := startRemembering(t)
 	now := time.Now()
 	r.learn("bob lives in Athens", now.Add(-4*time.Hour), nil)

@@ -44,7 +44,7 @@ func TestAppendedMessagesAreConsidered(t *testing.T) {
 	}
 	r.AppendTo(t, scope, sidecartest.Said("My birthday is on May 5th."))
 	if c := r.Consider(t, scope); c.GetState() != memsidecarv1.ConsiderationState_CONSIDERATION_STATE_REMEMBERED || c.GetMessageCount() != 1 {
-		t.Errorf("what was left: %v", c)
+		t.Errorf("the result of the rest: %v", c)
 	}
 }
 

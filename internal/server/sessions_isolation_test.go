@@ -178,7 +178,7 @@ func TestUsersCannotReachEachOthersSessions(t *testing.T) {
 		for _, method := range named {
 			try := tried[method]
 			if try == nil {
-				t.Errorf("%s is not tried: add what somebody else could do with it", method)
+				t.Errorf("%s is not tried: add an attempt by another user", method)
 				continue
 			}
 			resp, err := try(t.Context(), attacker)

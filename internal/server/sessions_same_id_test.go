@@ -81,7 +81,7 @@ func TestSameSessionIDOfSeveralUsers(t *testing.T) {
 			for other := range places {
 				if (!own[other] || call != "Retrieve" && call != "ListSessions" && other != fruit) &&
 					strings.Contains(answer.String(), other) {
-					t.Errorf("%s for %s tells of %s: %s", call, fruit, other, answer)
+					t.Errorf("%s for %s shows data of %s: %s", call, fruit, other, answer)
 				}
 			}
 		}

@@ -394,7 +394,7 @@ func TestExportedSessionCanBeImported(t *testing.T) {
 		}
 	}
 	if copied.GetUnconsideredCount() != 0 {
-		t.Errorf("what was taken in waits to be considered: %v", copied)
+		t.Errorf("imported messages are pending: %v", copied)
 	}
 }
 

@@ -279,7 +279,7 @@ func TestVisibilityOfEveryReadCall(t *testing.T) {
 	} {
 		for _, method := range sidecartest.MethodNames(service) {
 			if reads[method] == nil && strict[method] == nil && !slices.Contains(otherCalls, method) {
-				t.Errorf("%s is not tested: who may see what it shows?", method)
+				t.Errorf("%s is not tested: add it with its visibility", method)
 			}
 		}
 	}
@@ -319,7 +319,7 @@ func wantCorners(t *testing.T, name string, r calls, call func(t *testing.T, r c
 	call(t, r, a)
 	for _, c := range r.all {
 		if got, may := strings.Contains(a.text, c.fruit), slices.Contains(want, c.name); got != may {
-			t.Errorf("%s from %v shows what is of %s: %v, want %v:\n%.2000s", name, r.from, c.name, got, may, a.text)
+			t.Errorf("%s from %v shows data of %s: %v, want %v:\n%.2000s", name, r.from, c.name, got, may, a.text)
 		}
 	}
 }

@@ -21,7 +21,7 @@ func TestSharedGroupsWriteSeparately(t *testing.T) {
 	text := "I am allergic to peanuts."
 	first, second := r.Consider(t, a, sidecartest.Said(text)).GetChanges()[0].GetMemoryId(), r.Consider(t, b, sidecartest.Said(text)).GetChanges()[0].GetMemoryId()
 	if first == second {
-		t.Error("what was said in two groups that share is one memory")
+		t.Error("statements in two groups became one memory")
 	}
 	for _, id := range []string{first, second} {
 		if m := r.Memory(t, a, id); m.GetMentionCount() != 1 {
@@ -124,6 +124,6 @@ func TestSharedGroupsWriteSeparately(t *testing.T) {
 	}
 	sidecartest.Must(lists(r).DeleteNumberedList(t.Context(), &memsidecarv1.DeleteNumberedListRequest{Scope: a}))(t)
 	if in, of := seenKeys(t, r, a, 0), seenKeys(t, r, b, 0); len(in) != 0 || len(of) != 0 {
-		t.Errorf("after a deleted what it sees, a has %q and b %q", in, of)
+		t.Errorf("after a deleted all visible memories, a has %q and b %q", in, of)
 	}
 }

@@ -31,7 +31,7 @@ func (g room) consider(t *testing.T, messages ...*memsidecarv1.Message) map[stri
 		for _, m := range g.Memories(t, sidecartest.Group(who, g.id)) {
 			heard[who] = append(heard[who], m.GetText())
 			if m.GetProvenance().GetSpeakerId() != who || m.GetScope().GetUserId() != who {
-				t.Errorf("%s has what %s said: %v", who, m.GetProvenance().GetSpeakerId(), m)
+				t.Errorf("%s has statements of %s: %v", who, m.GetProvenance().GetSpeakerId(), m)
 			}
 		}
 	}
@@ -154,6 +154,6 @@ func TestPausedSpeakerInAGroupLeavesNothing(t *testing.T) {
 		t.Errorf("remembered is %q", got)
 	}
 	if e := r.Export(t, sidecartest.WithoutChannel("小李")); e.Holds("榴莲") {
-		t.Error("小李's export holds what 小王 said")
+		t.Error("小李's export has statements of 小王")
 	}
 }

@@ -121,7 +121,7 @@ func TestTotalsOfAllNamespacesAreForAdmins(t *testing.T) {
 	for name, told := range map[string]bool{"reader": false, "a": false, "head": true, "admin": true} {
 		status := sidecartest.Must(r.As(t, tokens[name]).GetStatus(t.Context(), &memsidecarv1.GetStatusRequest{}))(t)
 		if got := status.GetQueue().GetTotal() != nil; got != told || status.GetQueue() == nil {
-			t.Errorf("%s is told of all queues: %v, of its own: %v", name, got, status.GetQueue() != nil)
+			t.Errorf("%s sees all queues: %v, of its own: %v", name, got, status.GetQueue() != nil)
 		}
 	}
 }
@@ -141,7 +141,7 @@ func TestTokenFileIsReloaded(t *testing.T) {
 	}
 	other := sidecartest.AddToken(t, file, "other", access.Grant{Namespace: "a", Level: access.Read})
 	if !reaches(bot) || !reaches(other) {
-		t.Error("one that was just made is not known")
+		t.Error("a new token is not accepted")
 	}
 	sidecartest.NoError(t, access.Remove(file, "bot"))
 	sidecartest.Eventually(t, "the revoked token is refused", func() bool { return !reaches(bot) })
@@ -151,7 +151,7 @@ func TestTokenFileIsReloaded(t *testing.T) {
 		return strings.Contains(r.Log.String(), "line 1: the second word")
 	})
 	if !reaches(other) {
-		t.Error("a broken file locks everybody out")
+		t.Error("a broken file revokes all tokens")
 	}
 }
 

@@ -186,8 +186,8 @@ func TestGetTraceWithSession(t *testing.T) {
 	}
 }
 
-// TestTracesOfOthers: Traces outside of the scope are not found.
-func TestTracesOfOthers(t *testing.T) {
+// TestTracesOfOtherScopesAreNotFound: Traces outside of the scope are not found.
+func TestTracesOfOtherScopesAreNotFound(t *testing.T) {
 	s := startTraced(t)
 	s.recorder.Record(trace.Record{ID: "1", Scope: annDirect, At: time.Now(), Context: &trace.ContextDetail{}})
 	for name, change := range map[string]func(*memsidecarv1.Scope){
@@ -264,7 +264,7 @@ func TestListTraces(t *testing.T) {
 	}
 }
 
-func TestTraceRequestsChecked(t *testing.T) {
+func TestTraceRequestsAreValidated(t *testing.T) {
 	s := startTraced(t)
 	wrong := func(err error, fields ...string) {
 		t.Helper()
@@ -286,8 +286,8 @@ func TestTraceRequestsChecked(t *testing.T) {
 	wrong(err, "page_size", "page_token", "kind", "turn_id", "after_time", "before_time")
 }
 
-// TestCallOf: A call has its turn and its caller's trace.
-func TestCallOf(t *testing.T) {
+// TestCallHasTurnAndTrace: A call has its turn and its caller's trace.
+func TestCallHasTurnAndTrace(t *testing.T) {
 	const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	for name, test := range map[string]struct {
 		request any

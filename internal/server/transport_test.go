@@ -81,7 +81,7 @@ func TestLargeRequestsAreRefusedWhenThereIsNoRoom(t *testing.T) {
 		err := send(1<<20, options...)
 		want(err, codes.InvalidArgument)
 		if !strings.Contains(status.Convert(err).Message(), "send it in parts") {
-			t.Errorf("does not say what to do: %v", err)
+			t.Errorf("has no remedy: %v", err)
 		}
 	}
 	for deadline := time.Now().Add(time.Minute); bytes.Used() > 0 && time.Now().Before(deadline); { // a call ends after its answer

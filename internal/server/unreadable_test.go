@@ -99,7 +99,7 @@ func TestUnreadableRowsAreSkippedAndReported(t *testing.T) {
 	all := strings.Join(found, "\n")
 	for _, words := range []string{"peanuts", "Lisbon", "boats"} {
 		if strings.Contains(all, words) {
-			t.Errorf("check says what was said:\n%s", all)
+			t.Errorf("check prints user text:\n%s", all)
 		}
 	}
 	for _, kind := range []string{
@@ -140,7 +140,7 @@ func TestUnreadableRowsAreSkippedAndReported(t *testing.T) {
 	_, err := r.GetMemory(t.Context(), &memsidecarv1.GetMemoryRequest{Scope: sidecartest.Direct("anna"), MemoryId: ids["Lisbon"]})
 	sidecartest.WantCode(t, err, codes.DataLoss)
 	if !strings.Contains(fmt.Sprint(err), "memsidecar check") {
-		t.Errorf("it does not say what to do: %v", err)
+		t.Errorf("it has no remedy: %v", err)
 	}
 	_, err = r.GetMemory(
 		t.Context(),
@@ -217,7 +217,7 @@ func TestUnreadableRowsAreSkippedAndReported(t *testing.T) {
 		t,
 	)
 	if c := r.Consider(t, sidecartest.Direct("anna"), sidecartest.Said("I am allergic to peanuts.")); c.GetState() != sidecartest.Remembered {
-		t.Errorf("what cannot be read is said again: %s", c)
+		t.Errorf("an unreadable statement is stored again: %s", c)
 	}
 	_ = sidecartest.Must(sessions.DeleteSession(t.Context(), &memsidecarv1.DeleteSessionRequest{Scope: scope}))(t)
 	_ = sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: &memsidecarv1.Scope{UserId: "anna"}}))(t)

@@ -195,6 +195,6 @@ func TestForgetUser(t *testing.T) {
 		t.Errorf("after a restart there is %s", e.Records)
 	}
 	if c := r.Consider(t, sidecartest.Direct("alice"), sidecartest.Said("My name is Anna.")); c.GetState() != sidecartest.Remembered {
-		t.Errorf("a forgotten user can begin anew: %s", c)
+		t.Errorf("a forgotten user can start again: %s", c)
 	}
 }

@@ -113,11 +113,11 @@ func TestVisibilityLevels(t *testing.T) {
 					want := visible(from.name, stored.name)
 					for name, look := range objectCalls() {
 						if got := look(t, r, from.scope, what); got != want {
-							t.Errorf("%s: what was told in %q is visible from %q: %v, want %v", name, stored.name, from.name, got, want)
+							t.Errorf("%s: data stored in %q is visible from %q: %v, want %v", name, stored.name, from.name, got, want)
 						}
 					}
 					if got := deletable(t, r, from.scope, stored.scope); got != want {
-						t.Errorf("what was told in %q can be deleted from %q: %v, want %v", stored.name, from.name, got, want)
+						t.Errorf("data stored in %q can be deleted from %q: %v, want %v", stored.name, from.name, got, want)
 					}
 				}
 			}

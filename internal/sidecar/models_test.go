@@ -196,7 +196,7 @@ func TestEmbeddingFaults(t *testing.T) {
 				p.Fail(fault, providertest.Embedding)
 				c := r.Consider(t, sidecartest.Direct("u"), sidecartest.Said("我平时爱喝点茶。"))
 				if c.GetState() != memsidecarv1.ConsiderationState_CONSIDERATION_STATE_REMEMBERED {
-					t.Fatalf("with the embedder away: %v", c)
+					t.Fatalf("with the embedder unavailable: %v", c)
 				}
 				var degraded string
 				retrieve := func() *memsidecarv1.RetrieveResponse {
@@ -317,7 +317,7 @@ func TestChangedModelRebuildsVectors(t *testing.T) {
 	}
 	r = sidecartest.ServeIn(t, dir, settings...)
 	if got := r.Texts(t, sidecartest.Direct("u"), "喝茶"); len(got) != 1 {
-		t.Errorf("keywords find %q while the new model is away", got)
+		t.Errorf("keywords find %q while the new model is unavailable", got)
 	}
 	p.Fail(providertest.NoFault, providertest.Embedding)
 	sidecartest.Eventually(t, "it is embedded anew", func() bool {

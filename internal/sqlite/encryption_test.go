@@ -127,9 +127,9 @@ func wantRefused(t *testing.T, dir string, key seal.Key, want error) {
 	}
 }
 
-// TestEncryptionLife: A database is created encrypted, copied, decrypted, encrypted again, and given other keys. Nothing is lost. A wrong
+// TestEncryptionLifecycle: A database is created encrypted, copied, decrypted, encrypted again, and given other keys. Nothing is lost. A wrong
 // key gives an error and changes nothing.
-func TestEncryptionLife(t *testing.T) {
+func TestEncryptionLifecycle(t *testing.T) {
 	dir, none := t.TempDir(), seal.Key{}
 	first, second, third := newKey(t), newKey(t), newKey(t)
 	path := sqlite.DatabasePath(dir)
@@ -177,8 +177,8 @@ func TestEncryptionLife(t *testing.T) {
 	want("encrypted again", first)
 }
 
-// TestEncryptsWhatIsThere: A database from before encryption keeps all its data, and the plain file is overwritten.
-func TestEncryptsWhatIsThere(t *testing.T) {
+// TestExistingDatabaseIsEncrypted: A database from before encryption keeps all its data, and the plain file is overwritten.
+func TestExistingDatabaseIsEncrypted(t *testing.T) {
 	dir, key := t.TempDir(), newKey(t)
 	takeNotes(t, dir, seal.Key{})
 	second := filepath.Join(t.TempDir(), "second name")
@@ -212,7 +212,7 @@ func TestEncryptedBackup(t *testing.T) {
 		t.Fatal(err)
 	}
 	if found := filesWithText(t, other, "Zyxwvutsrq"); len(found) > 0 {
-		t.Errorf("the backup shows what is in it: %q", found)
+		t.Errorf("the backup has plain text: %q", found)
 	}
 	wantSound(t, key, file, true)
 	target := filepath.Join(t.TempDir(), "restored")
@@ -239,8 +239,8 @@ func TestEncryptedBackup(t *testing.T) {
 	}
 }
 
-// TestEncryptionNoticesChanges: Pages that were changed or swapped are not read.
-func TestEncryptionNoticesChanges(t *testing.T) {
+// TestTamperedPagesAreNotRead: Pages that were changed or swapped are not read.
+func TestTamperedPagesAreNotRead(t *testing.T) {
 	const page = 4096
 	for name, change := range map[string]func(file []byte){
 		"a bit":          func(file []byte) { file[20*page+100] ^= 1 },
@@ -322,8 +322,8 @@ func read(t *testing.T, path string) []byte {
 	return data
 }
 
-// TestResealInterrupted: An interrupted run leaves the database unchanged, and no files.
-func TestResealInterrupted(t *testing.T) {
+// TestReencryptInterrupted: An interrupted run leaves the database unchanged, and no files.
+func TestReencryptInterrupted(t *testing.T) {
 	dir, key := t.TempDir(), newKey(t)
 	takeNotes(t, dir, seal.Key{})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -350,8 +350,8 @@ func TestResealInterrupted(t *testing.T) {
 	}
 }
 
-// TestEncryptedKeyArrives: A sidecar whose key cannot be read runs without storage, and with it once the key can be read.
-func TestEncryptedKeyArrives(t *testing.T) {
+// TestStorageOpensWhenTheKeyAppears: A sidecar whose key cannot be read runs without storage, and with it once the key can be read.
+func TestStorageOpensWhenTheKeyAppears(t *testing.T) {
 	dir, key := t.TempDir(), newKey(t)
 	takeNotes(t, dir, key)
 	missing := errors.New("the key file cannot be read")
@@ -384,8 +384,8 @@ func TestEncryptedKeyArrives(t *testing.T) {
 	}
 }
 
-// TestEncryptedPurge: Deleted data is purged from encrypted pages, too, so a stolen key does not reveal it later. The log is empty then.
-func TestEncryptedPurge(t *testing.T) {
+// TestPurgeOfEncryptedPages: Deleted data is purged from encrypted pages, too, so a stolen key does not reveal it later. The log is empty then.
+func TestPurgeOfEncryptedPages(t *testing.T) {
 	dir, key := t.TempDir(), newKey(t)
 	s := dbtest.Open(t, with(dir, key))
 	leaveCopies(t, s)

@@ -19,11 +19,11 @@ import (
 	"github.com/memsidecar/memsidecar/internal/sqlite"
 )
 
-// TestCheckFindsWhatIsWrong: Each kind of damage is found by its check and no other.
-func TestCheckFindsWhatIsWrong(t *testing.T) {
+// TestCheckFindsEachKindOfDamage: Each kind of damage is found by its check and no other.
+func TestCheckFindsEachKindOfDamage(t *testing.T) {
 	dir := dbtest.Folder(t)
 	if r := dbtest.Check(t, sqlite.DatabasePath(dir), false); !r.Sound() || len(r.Findings) < 9 {
-		t.Fatalf("what is sound is %+v", r)
+		t.Fatalf("a sound database is %+v", r)
 	}
 	good, err := os.ReadFile(sqlite.DatabasePath(dir))
 	if err != nil {
@@ -70,7 +70,7 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 			if wrong := f.Problems > 0; wrong != (f.Check == c.by) {
 				t.Errorf("%s: %s finds %d problems: %q", c.statement, f.Check, f.Problems, f.Examples)
 			} else if wrong && (f.Remedy == "" || len(f.Examples) == 0) {
-				t.Errorf("%s: %+v does not say what to do", c.statement, f)
+				t.Errorf("%s: %+v has no remedy", c.statement, f)
 			}
 		}
 	}
@@ -115,7 +115,7 @@ func TestBackupWhileWriting(t *testing.T) {
 			t.Fatal(err)
 		}
 		if b.Bytes != int64(len(data)) || told < b.Bytes || bytes.Contains(data, []byte("unmistakable")) {
-			t.Errorf("%+v of %d bytes, told %d, with what was deleted: %v", b, len(data), told, bytes.Contains(data, []byte("unmistakable")))
+			t.Errorf("%+v of %d bytes, reported %d, with deleted data: %v", b, len(data), told, bytes.Contains(data, []byte("unmistakable")))
 		}
 		if r := dbtest.Check(t, file, true); !r.Sound() {
 			t.Errorf("the backup is %+v", r)
@@ -156,8 +156,8 @@ func list(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-// TestRestoreRefuses invalid files, and changes nothing then.
-func TestRestoreRefuses(t *testing.T) {
+// TestRestoreRefusesInvalidFiles invalid files, and changes nothing then.
+func TestRestoreRefusesInvalidFiles(t *testing.T) {
 	dir := dbtest.Folder(t)
 	backup := func(t *testing.T) string {
 		t.Helper()
@@ -238,9 +238,9 @@ func rawFile(t *testing.T, file, statement string) {
 	}
 }
 
-// TestRestoreTakesTheLogAway: The log of a killed sidecar belongs to the old database. It is kept with it, and not applied to the new
+// TestRestoreKeepsTheOldLogApart: The log of a killed sidecar belongs to the old database. It is kept with it, and not applied to the new
 // one, even if the old one's key is lost.
-func TestRestoreTakesTheLogAway(t *testing.T) {
+func TestRestoreKeepsTheOldLogApart(t *testing.T) {
 	dir := dbtest.Folder(t)
 	file := filepath.Join(t.TempDir(), "backup.db")
 	if _, err := sqlite.MakeBackup(t.Context(), dir, file, sqlite.BackupOptions{}); err != nil {
@@ -272,7 +272,7 @@ func TestRestoreTakesTheLogAway(t *testing.T) {
 				}
 			}
 			if got := dbtest.Value[string](t, dbtest.Open(t, with(aside, key)), `SELECT x FROM later`); got != "only in the log" {
-				t.Errorf("what was put aside has %q", got)
+				t.Errorf("the previous database has %q", got)
 			}
 		})
 	}

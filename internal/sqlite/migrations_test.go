@@ -13,9 +13,9 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/dbtest"
 )
 
-// TestSessionsOfBefore: In older databases session ids were unique for the namespace. After the migration such a session belongs to its
+// TestMigratedSessionsBelongToTheirUsers: In older databases session ids were unique for the namespace. After the migration such a session belongs to its
 // user.
-func TestSessionsOfBefore(t *testing.T) {
+func TestMigratedSessionsBelongToTheirUsers(t *testing.T) {
 	dir := dbtest.Folder(t)
 	// Undo the migration.
 	for _, statement := range []string{
@@ -53,8 +53,8 @@ func TestSessionsOfBefore(t *testing.T) {
 	}
 }
 
-// TestWhatWasStoredBeforeQuotasCounts: A database from before quotas is counted when it is opened.
-func TestWhatWasStoredBeforeQuotasCounts(t *testing.T) {
+// TestMigrationCountsExistingData: A database from before quotas is counted when it is opened.
+func TestMigrationCountsExistingData(t *testing.T) {
 	dir := dbtest.Folder(t)
 	// Undo these migrations.
 	for _, statement := range []string{
@@ -73,7 +73,7 @@ func TestWhatWasStoredBeforeQuotasCounts(t *testing.T) {
 	}
 	r := dbtest.Check(t, sqlite.DatabasePath(dir), false)
 	if !r.Sound() {
-		t.Errorf("what was counted is wrong: %+v", r.Findings)
+		t.Errorf("wrong counts: %+v", r.Findings)
 	}
 }
 

@@ -13,8 +13,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/sqlite"
 )
 
-// TestKeepsOwner: A file that replaces the database keeps its owner, also when root replaced it.
-func TestKeepsOwner(t *testing.T) {
+// TestReplacedDatabaseKeepsItsOwner: A file that replaces the database keeps its owner, also when root replaced it.
+func TestReplacedDatabaseKeepsItsOwner(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can give files away")
 	}

@@ -59,9 +59,9 @@ func BenchmarkPlaceCheck(b *testing.B) {
 	}
 }
 
-// TestLogOfADatabaseThatMoved: A database that is moved without its log takes acknowledged writes along. The log of a removed database is
+// TestMovedDatabaseTakesItsLogAlong: A database that is moved without its log takes acknowledged writes along. The log of a removed database is
 // renamed, so that SQLite does not apply it to another database.
-func TestLogOfADatabaseThatMoved(t *testing.T) {
+func TestMovedDatabaseTakesItsLogAlong(t *testing.T) {
 	aside := filepath.Join(t.TempDir(), fileName)
 	dir := t.TempDir()
 	d, _ := openIn(t, dir)
@@ -97,8 +97,8 @@ func TestLogOfADatabaseThatMoved(t *testing.T) {
 	}
 }
 
-// TestLeavingDeletesNothingOfAnother: Closing a database that was moved changes nothing of the new one at its path.
-func TestLeavingDeletesNothingOfAnother(t *testing.T) {
+// TestCloseLeavesAnotherDatabaseAlone: Closing a database that was moved changes nothing of the new one at its path.
+func TestCloseLeavesAnotherDatabaseAlone(t *testing.T) {
 	dir, aside := filepath.Join(t.TempDir(), "data"), filepath.Join(t.TempDir(), "aside")
 	d, _ := openIn(t, dir)
 	if err := os.Rename(dir, aside); err != nil {

@@ -10,9 +10,9 @@ import (
 	"github.com/memsidecar/memsidecar/internal/sqlite"
 )
 
-// BenchmarkWriteBesidePurging: It measures a small write alone, and while four goroutines delete and purge continuously, in a small and a
+// BenchmarkWriteDuringPurges: It measures a small write alone, and while four goroutines delete and purge continuously, in a small and a
 // large file.
-func BenchmarkWriteBesidePurging(b *testing.B) {
+func BenchmarkWriteDuringPurges(b *testing.B) {
 	for _, rows := range []int{10_000, 200_000} {
 		s, err := sqlite.Open(b.Context(), sqlite.Options{Dir: b.TempDir(), Log: discard})
 		if err != nil {

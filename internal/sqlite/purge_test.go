@@ -57,9 +57,9 @@ func TestPurgeLeavesNoTrace(t *testing.T) {
 	}
 }
 
-// TestPurgeWithReader: A reader in the middle of a query prevents the purge. The purge reports that, delays no caller, and completes when
+// TestPurgeWaitsForReader: A reader in the middle of a query prevents the purge. The purge reports that, delays no caller, and completes when
 // the reader ends.
-func TestPurgeWithReader(t *testing.T) {
+func TestPurgeWaitsForReader(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		var log logstest.Log
@@ -93,7 +93,7 @@ func TestPurgeWithReader(t *testing.T) {
 			t.Error("the purge was reported as done in spite of the reader")
 		}
 		if since := s.PurgePendingSince(); !since.Equal(begin) {
-			t.Errorf("a purge waits since %s, not since %s", since, begin)
+			t.Errorf("a purge is pending since %s, not since %s", since, begin)
 		}
 		if d := time.Since(begin); d > 5*time.Second {
 			t.Errorf("the purge took %s", d)
@@ -119,7 +119,7 @@ func TestPurgeWithReader(t *testing.T) {
 			t.Errorf("the secret is still in %v", names)
 		}
 		if since := s.PurgePendingSince(); !since.IsZero() {
-			t.Errorf("a purge waits since %s", since)
+			t.Errorf("a purge is pending since %s", since)
 		}
 		if lines := log.About("purged"); len(lines) != 1 {
 			t.Errorf("want one line in the log, got %q", lines)
@@ -148,9 +148,9 @@ func readUntil(t *testing.T, s *sqlite.Storage, wait func()) (ended <-chan error
 	return end
 }
 
-// TestPurgeWhenAllStandsStill: The whole process was suspended for longer than a purge tries. Then it has tried only once, and a reader
+// TestPurgeRetriesAfterSuspension: The whole process was suspended for longer than a purge tries. Then it has tried only once, and a reader
 // was in its way. It tries a little longer.
-func TestPurgeWhenAllStandsStill(t *testing.T) {
+func TestPurgeRetriesAfterSuspension(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		s := dbtest.Open(t, sqlite.Options{Dir: dir})
@@ -228,7 +228,7 @@ func leaveCopies(t *testing.T, s *sqlite.Storage) {
 		t.Errorf("%d rows are left", got)
 	}
 	if since := s.PurgePendingSince(); !since.IsZero() {
-		t.Errorf("a purge waits since %s", since)
+		t.Errorf("a purge is pending since %s", since)
 	}
 }
 
@@ -281,7 +281,7 @@ func TestPurgesAreShared(t *testing.T) {
 			t.Errorf("21 purges took %d writes, one takes %d", got, alone)
 		}
 		if since := s.PurgePendingSince(); !since.IsZero() {
-			t.Errorf("a purge waits since %s", since)
+			t.Errorf("a purge is pending since %s", since)
 		}
 	})
 }
@@ -327,14 +327,14 @@ func TestRefusedPurgesAreShared(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		synctest.Wait()
 		if since := s.PurgePendingSince(); !since.IsZero() {
-			t.Errorf("a purge waits since %s", since)
+			t.Errorf("a purge is pending since %s", since)
 		}
 	})
 }
 
-// TestCopiesBesideTheWriter: The log is copied into the file while others write, so that no writer waits for it. A long write does not
+// TestCheckpointDoesNotBlockWriters: The log is copied into the file while others write, so that no writer waits for it. A long write does not
 // prevent it.
-func TestCopiesBesideTheWriter(t *testing.T) {
+func TestCheckpointDoesNotBlockWriters(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		s := dbtest.Open(t, sqlite.Options{Dir: dir})
@@ -345,7 +345,7 @@ func TestCopiesBesideTheWriter(t *testing.T) {
 		release := dbtest.Hold(t, s)
 		answer := requestPurges(t, s, 1)
 		if names := filesWithSecret(t, dir); !slices.Equal(names, []string{databaseName, databaseName + "-wal"}) {
-			t.Errorf("while somebody writes, it is in %v", names)
+			t.Errorf("during a write, it takes %v", names)
 		}
 		release()
 		if !<-answer {
@@ -357,9 +357,9 @@ func TestCopiesBesideTheWriter(t *testing.T) {
 	})
 }
 
-// TestSQLiteMayCopyBesideTheWriter: Before 3.51.3 a checkpoint concurrent with a writer could damage the database (the "WAL-reset bug",
+// TestSQLiteHasTheCheckpointFix: Before 3.51.3 a checkpoint concurrent with a writer could damage the database (the "WAL-reset bug",
 // https://www.sqlite.org/wal.html#walresetbug).
-func TestSQLiteMayCopyBesideTheWriter(t *testing.T) {
+func TestSQLiteHasTheCheckpointFix(t *testing.T) {
 	s := dbtest.Open(t, sqlite.Options{Dir: t.TempDir()})
 	var version [3]int
 	text := dbtest.Value[string](t, s, `SELECT sqlite_version()`)

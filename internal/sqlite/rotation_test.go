@@ -24,9 +24,9 @@ func rotated(t *testing.T, dir string, before, after seal.Key) (envelope []byte)
 	return read(t, sqlite.DatabasePath(dir))[:seal.EnvelopeSize]
 }
 
-// TestEnvelopeOfAnotherDatabase: A pending envelope of another database, as when a backup was copied over a database with an interrupted
+// TestForeignEnvelopeIsIgnored: A pending envelope of another database, as when a backup was copied over a database with an interrupted
 // rotation, is not written into this one. It would make all data unreadable.
-func TestEnvelopeOfAnotherDatabase(t *testing.T) {
+func TestForeignEnvelopeIsIgnored(t *testing.T) {
 	dir, other := t.TempDir(), t.TempDir()
 	key, second, third := newKey(t), newKey(t), newKey(t)
 	takeNotes(t, dir, key)
@@ -60,7 +60,7 @@ func TestRestoreSetsEnvelopeAside(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(waiting(dir)); !errors.Is(err, os.ErrNotExist) {
-		t.Error("it waits beside the restored database")
+		t.Error("it is next to the restored database")
 	}
 	if got := notes(t, dir, key); got != 1000 {
 		t.Errorf("the restored database has %d notes", got)
@@ -68,9 +68,9 @@ func TestRestoreSetsEnvelopeAside(t *testing.T) {
 	wantSound(t, after, restored.Aside, false)
 }
 
-// TestRotateBesideAReader: A process that has the database open would continue with the old key, so rotating and rewriting wait until it
+// TestRotationWaitsForOpenConnections: A process that has the database open would continue with the old key, so rotating and rewriting wait until it
 // has ended.
-func TestRotateBesideAReader(t *testing.T) {
+func TestRotationWaitsForOpenConnections(t *testing.T) {
 	dir, key, after := t.TempDir(), newKey(t), newKey(t)
 	takeNotes(t, dir, key)
 	reader := &progress{begun: make(chan struct{}), goOn: make(chan struct{})}
@@ -88,7 +88,7 @@ func TestRotateBesideAReader(t *testing.T) {
 		t.Errorf("rotating gives %v", err)
 	}
 	if _, err := sqlite.Reencrypt(t.Context(), dir, key, after); !errors.Is(err, sqlite.ErrInUse) {
-		t.Errorf("writing it anew gives %v", err)
+		t.Errorf("rewriting gives %v", err)
 	}
 	close(reader.goOn)
 	if err := <-ended; err != nil {
@@ -114,9 +114,9 @@ func (p *progress) show(int64, int64) {
 	}
 }
 
-// TestResealsInAnyFolder: A folder's name may contain characters with a meaning in patterns. Files left by a killed command are removed
+// TestReencryptInAnyFolder: A folder's name may contain characters with a meaning in patterns. Files left by a killed command are removed
 // when the sidecar starts: they may be half of a decrypted database.
-func TestResealsInAnyFolder(t *testing.T) {
+func TestReencryptInAnyFolder(t *testing.T) {
 	for _, name := range []string{"bots[1]", "bots[", "b*t", "?'%41 #"} {
 		t.Run(name, func(t *testing.T) {
 			dir, key := filepath.Join(t.TempDir(), name), newKey(t)

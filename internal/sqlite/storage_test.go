@@ -46,7 +46,7 @@ func TestReopenKeepsData(t *testing.T) {
 	}
 }
 
-func TestFilesAreThePersonsOwn(t *testing.T) {
+func TestFilesAreReadableByTheOwnerOnly(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	s := dbtest.Open(t, sqlite.Options{Dir: dir})
 	dbtest.Exec(t, s, `CREATE TABLE notes (text TEXT)`)
@@ -77,7 +77,7 @@ func TestFilesAreThePersonsOwn(t *testing.T) {
 	}
 }
 
-func TestOneProcessAFolder(t *testing.T) {
+func TestFolderIsLockedByOneProcess(t *testing.T) {
 	dir := t.TempDir()
 	first := dbtest.Open(t, sqlite.Options{Dir: dir})
 	var log logstest.Log
@@ -93,9 +93,9 @@ func TestOneProcessAFolder(t *testing.T) {
 	dbtest.Open(t, sqlite.Options{Dir: dir})
 }
 
-// TestCannotOpen: Whatever prevents opening the database, the process keeps running, calls are refused immediately, the change is
+// TestStorageRecoversFromOpenErrors: Whatever prevents opening the database, the process keeps running, calls are refused immediately, the change is
 // reported once, and storage recovers when the cause is gone.
-func TestCannotOpen(t *testing.T) {
+func TestStorageRecoversFromOpenErrors(t *testing.T) {
 	garbage := []byte(strings.Repeat("this is no database. ", 1000))
 	for _, c := range []struct {
 		name   string
@@ -202,7 +202,7 @@ func TestCannotOpen(t *testing.T) {
 					t.Errorf("want two lines in the log, got %q", lines)
 				}
 				if first, last := changes[0], changes[len(changes)-1]; first != breaker.Open || last != breaker.Closed {
-					t.Errorf("OnChange told %v", changes)
+					t.Errorf("OnChange got %v", changes)
 				}
 			})
 		})
@@ -222,9 +222,9 @@ func refused(t *testing.T, s *sqlite.Storage) {
 	}
 }
 
-// TestBrokenPagesConcernThoseWhoNeedThem: Pages are overwritten under an open database. Calls that need them return an error, others
+// TestBrokenPagesFailOnlyTheirReaders: Pages are overwritten under an open database. Calls that need them return an error, others
 // still work, and the log reports it once.
-func TestBrokenPagesConcernThoseWhoNeedThem(t *testing.T) {
+func TestBrokenPagesFailOnlyTheirReaders(t *testing.T) {
 	dir := t.TempDir()
 	s := dbtest.Open(t, sqlite.Options{Dir: dir})
 	dbtest.Exec(t, s, `CREATE TABLE other (text TEXT)`, `INSERT INTO other VALUES ('whole')`, `CREATE TABLE notes (text TEXT)`,
@@ -271,8 +271,8 @@ func TestBrokenPagesConcernThoseWhoNeedThem(t *testing.T) {
 	}
 }
 
-// TestFullDatabase: SQLite cannot add a page. Writes are refused until there is room, and reads still work.
-func TestFullDatabase(t *testing.T) {
+// TestFullDatabaseRefusesWritesOnly: SQLite cannot add a page. Writes are refused until there is room, and reads still work.
+func TestFullDatabaseRefusesWritesOnly(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		var log logstest.Log
@@ -305,8 +305,8 @@ func TestFullDatabase(t *testing.T) {
 	})
 }
 
-// TestCallersMistakesAreNoOutage: A wrong query, a violated constraint, a cancelled call or a panic of one caller does not affect others.
-func TestCallersMistakesAreNoOutage(t *testing.T) {
+// TestCallersMistakesDoNotCloseStorage: A wrong query, a violated constraint, a cancelled call or a panic of one caller does not affect others.
+func TestCallersMistakesDoNotCloseStorage(t *testing.T) {
 	s := dbtest.Open(t, sqlite.Options{Dir: t.TempDir()})
 	dbtest.Exec(t, s, `CREATE TABLE notes (text TEXT UNIQUE)`, `INSERT INTO notes VALUES ('a')`)
 	cancelled, cancel := context.WithCancel(t.Context())
@@ -358,7 +358,7 @@ func TestDeadlineKeepsItsError(t *testing.T) {
 	}
 }
 
-func TestAfterClose(t *testing.T) {
+func TestCallsAfterCloseFail(t *testing.T) {
 	s := dbtest.Open(t, sqlite.Options{Dir: t.TempDir()})
 	for range 2 {
 		if err := s.Close(); err != nil {

@@ -52,8 +52,8 @@ func ids(t *testing.T, s *sqlite.Storage) (ids []int) {
 
 const createNotes = `CREATE TABLE notes (id INTEGER PRIMARY KEY) STRICT`
 
-// TestOneFailureUndoesItsOwnPart: If one of several requests in a commit fails or panics, the others are not affected.
-func TestOneFailureUndoesItsOwnPart(t *testing.T) {
+// TestFailedRequestIsUndoneAlone: If one of several requests in a commit fails or panics, the others are not affected.
+func TestFailedRequestIsUndoneAlone(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
@@ -146,7 +146,7 @@ func TestOutageFailsTheWholeCommit(t *testing.T) {
 	})
 }
 
-func TestCancelled(t *testing.T) {
+func TestCancelledWrites(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		s := dbtest.Open(t, sqlite.Options{Dir: dir})
@@ -177,7 +177,7 @@ func TestCancelled(t *testing.T) {
 		cancel()
 		synctest.Wait()
 		if errors.Is(written.err, context.Canceled) {
-			t.Error("the caller was told too early")
+			t.Error("the caller got the result too early")
 		}
 		close(leave)
 		synctest.Wait()
@@ -199,8 +199,8 @@ func TestCancelled(t *testing.T) {
 	})
 }
 
-// TestCloseWhileWriting: Each write is either stored or refused.
-func TestCloseWhileWriting(t *testing.T) {
+// TestCloseStoresOrRefusesWrites: Each write is either stored or refused.
+func TestCloseStoresOrRefusesWrites(t *testing.T) {
 	dir := t.TempDir()
 	s := dbtest.Open(t, sqlite.Options{Dir: dir})
 	dbtest.Exec(t, s, createNotes)
@@ -240,6 +240,6 @@ func TestCloseWhileWriting(t *testing.T) {
 	want := slices.Concat(stored...)
 	slices.Sort(want)
 	if got := ids(t, s); !slices.Equal(got, want) {
-		t.Errorf("%d rows are stored, %d writes were told so", len(got), len(want))
+		t.Errorf("%d rows are stored, %d writes succeeded", len(got), len(want))
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/sqlstore"
 )
 
-func TestResults(t *testing.T) {
+func TestNumberedLists(t *testing.T) {
 	liststest.Run(t, func(t *testing.T) lists.Store {
 		return sqlstore.NewNumberedLists(dbtest.Open(t, sqlite.Options{Dir: t.TempDir()}))
 	})

@@ -19,8 +19,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 )
 
-// TestUsageIsWhatIsStored: After any writes, refusals and rollbacks, the quotas' counters equal a fresh count.
-func TestUsageIsWhatIsStored(t *testing.T) {
+// TestUsageCountersMatchStoredData: After any writes, refusals and rollbacks, the quotas' counters equal a fresh count.
+func TestUsageCountersMatchStoredData(t *testing.T) {
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()

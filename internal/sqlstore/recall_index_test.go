@@ -40,10 +40,10 @@ func (h *history) holds(term string) (found bool) {
 	return found
 }
 
-// TestRecallForgetsWords: After a deletion no key of the index holds a deleted word, and no file a byte of it.
+// TestRecallDeletesIndexedWords: After a deletion no key of the index holds a deleted word, and no file a byte of it.
 const secret = "allergic to xylophone music"
 
-func TestRecallForgetsWords(t *testing.T) {
+func TestRecallDeletesIndexedWords(t *testing.T) {
 	for name, remove := range map[string]func(h *history) error{
 		"session": func(h *history) error {
 			viewer := session.Viewer{Namespace: "n", UserID: "ann", Audience: memory.Everything()}
@@ -234,8 +234,8 @@ func TestRecallAfterCrashInALongBatch(t *testing.T) {
 	h.sameAsWithoutIndex("2026-03-05")
 }
 
-// TestRecallDeletedMeanwhile: Messages that are deleted while they are being indexed leave no words.
-func TestRecallDeletedMeanwhile(t *testing.T) {
+// TestRecallOmitsMessagesDeletedDuringIndexing: Messages that are deleted while they are being indexed leave no words.
+func TestRecallOmitsMessagesDeletedDuringIndexing(t *testing.T) {
 	s := dbtest.Open(t, sqlite.Options{Dir: t.TempDir()})
 	h := newHistory(t, s)
 	for at := 1; at <= 4; at++ {

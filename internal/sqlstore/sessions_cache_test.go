@@ -180,9 +180,9 @@ var operations = map[string]func(ctx context.Context, c *conversations, scope me
 	},
 }
 
-// TestSessionCacheGivesWhatIsStored: Whatever happens to a session between two dialogues, the answers and the rows equal those of a store
+// TestSessionCacheAnswersLikeNoCache: Whatever happens to a session between two dialogues, the answers and the rows equal those of a store
 // without a cache.
-func TestSessionCacheGivesWhatIsStored(t *testing.T) {
+func TestSessionCacheAnswersLikeNoCache(t *testing.T) {
 	first, second := t.TempDir(), t.TempDir()
 	synctest.Test(t, func(t *testing.T) { // the same time for both
 		knowing, reading := converse(dbtest.Open(t, sqlite.Options{Dir: first})), converse(dbtest.Open(t, sqlite.Options{Dir: second}))
@@ -238,9 +238,9 @@ func same(t *testing.T, got, want []string) {
 	}
 }
 
-// TestRefusedBesideOthers: Dialogues that share a commit with a refused one are stored once, as if they had come one by one, and their
+// TestRefusedDialogueDoesNotAffectItsCommit: Dialogues that share a commit with a refused one are stored once, as if they had come one by one, and their
 // callers get the stored results.
-func TestRefusedBesideOthers(t *testing.T) {
+func TestRefusedDialogueDoesNotAffectItsCommit(t *testing.T) {
 	one, other := t.TempDir(), t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		together, alone := converse(dbtest.Open(t, sqlite.Options{Dir: one})), converse(dbtest.Open(t, sqlite.Options{Dir: other}))

@@ -116,9 +116,9 @@ var readers = []string{
 	"Get", "Participants", "Unconsidered", "Current", "Due", "List", "Namespaces", "Messages", "Window", "Older", "Sessions", "OwnMessages",
 }
 
-// TestSessionCacheHoldsWhatIsStored calls all methods of Sessions that write, in random order. After each call it compares the cache and the
+// TestSessionCacheMatchesRows calls all methods of Sessions that write, in random order. After each call it compares the cache and the
 // queue's count with the rows. Some writes are undone.
-func TestSessionCacheHoldsWhatIsStored(t *testing.T) {
+func TestSessionCacheMatchesRows(t *testing.T) {
 	for m := range reflect.TypeFor[*sqlstore.Sessions]().Methods() {
 		if _, ok := sessionSteps[m.Name]; !ok && m.Name != "CompareCache" && !slices.Contains(readers, m.Name) {
 			t.Errorf("this test does not call %s: if it writes, the cache may be wrong after it", m.Name)

@@ -67,9 +67,9 @@ func (f *failingDB) Write(ctx context.Context, fn func(sqldb.Tx) error) error {
 	return f.Access.Write(ctx, fn)
 }
 
-// TestDeleteInterrupted: If the deletion of a session is interrupted at any point, the session is gone, its id can be used again, and
+// TestInterruptedDeleteIsCompleted: If the deletion of a session is interrupted at any point, the session is gone, its id can be used again, and
 // Sweep completes the deletion.
-func TestDeleteInterrupted(t *testing.T) {
+func TestInterruptedDeleteIsCompleted(t *testing.T) {
 	db := dbtest.Open(t, sqlite.Options{Dir: t.TempDir()})
 	s, q := sqlstore.NewSessions(db, sqlstore.NewQueue(db)), sqlstore.NewQueue(db)
 	finished := false
@@ -131,8 +131,8 @@ func TestDeleteInterrupted(t *testing.T) {
 	}
 }
 
-// TestForgetInterrupted: If the erasure is interrupted at any point, repeating it completes it.
-func TestForgetInterrupted(t *testing.T) {
+// TestInterruptedForgetIsCompleted: If the erasure is interrupted at any point, repeating it completes it.
+func TestInterruptedForgetIsCompleted(t *testing.T) {
 	db := dbtest.Open(t, sqlite.Options{Dir: t.TempDir()})
 	s := sqlstore.NewSessions(db, sqlstore.NewQueue(db))
 	finished := false
@@ -160,9 +160,9 @@ func TestForgetInterrupted(t *testing.T) {
 	}
 }
 
-// TestForgetWhileAppending: Messages appended during the erasure leave nothing of the user that a second erasure does not find, and the
+// TestForgetDuringAppendIsComplete: Messages appended during the erasure leave nothing of the user that a second erasure does not find, and the
 // session remains usable.
-func TestForgetWhileAppending(t *testing.T) {
+func TestForgetDuringAppendIsComplete(t *testing.T) {
 	db := dbtest.Open(t, sqlite.Options{Dir: t.TempDir()})
 	meddling := &hookedDB{Access: db}
 	s := sqlstore.NewSessions(meddling, sqlstore.NewQueue(meddling))
@@ -178,7 +178,7 @@ func TestForgetWhileAppending(t *testing.T) {
 			t.Errorf("the session is %+v, %v", got, err)
 		}
 		if err != nil && dbtest.Value[int](t, db, `SELECT count(*) FROM session_messages`) != 0 {
-			t.Error("words are left that nobody sees")
+			t.Error("unreachable data is left")
 		}
 	}
 	if _, err := s.Forget(t.Context(), ann); err != nil {
@@ -251,8 +251,8 @@ func older(t *testing.T, s *sqlstore.Sessions, id string) session.Older {
 	return o
 }
 
-// TestManyTakePart: A session lists a limited number of participants, but still knows all of them.
-func TestManyTakePart(t *testing.T) {
+// TestSessionKnowsManyParticipants: A session lists a limited number of participants, but still knows all of them.
+func TestSessionKnowsManyParticipants(t *testing.T) {
 	db := dbtest.Open(t, sqlite.Options{Dir: t.TempDir()})
 	s := sqlstore.NewSessions(db, sqlstore.NewQueue(db))
 	appendTexts(t, s, chat("s"), "one")
@@ -286,8 +286,8 @@ func TestManyTakePart(t *testing.T) {
 	}
 }
 
-// TestSessionsLast: Sessions, counters and due times survive a restart.
-func TestSessionsLast(t *testing.T) {
+// TestSessionsSurviveARestart: Sessions, counters and due times survive a restart.
+func TestSessionsSurviveARestart(t *testing.T) {
 	dir := t.TempDir()
 	db, err := sqlite.Open(t.Context(), sqlite.Options{Dir: dir, Log: discard})
 	if err != nil {
@@ -313,8 +313,8 @@ func TestSessionsLast(t *testing.T) {
 	}
 }
 
-// TestTalkToNobody: Messages of a bot that no user answers do not accumulate as pending.
-func TestTalkToNobody(t *testing.T) {
+// TestUnansweredBotMessagesDoNotAccumulate: Messages of a bot that no user answers do not accumulate as pending.
+func TestUnansweredBotMessagesDoNotAccumulate(t *testing.T) {
 	db := dbtest.Open(t, sqlite.Options{Dir: t.TempDir()})
 	s := sqlstore.NewSessions(db, sqlstore.NewQueue(db))
 	news := session.Append{Scope: chat("s"), At: at, Messages: slices.Repeat([]memory.Message{{Role: memory.RoleAssistant, Content: "news", Time: at}}, 30)}

@@ -17,8 +17,8 @@ func TestTokens(t *testing.T) {
 	})
 }
 
-// TestTokensOfEarlierDays: Counts of earlier days do not accumulate.
-func TestTokensOfEarlierDays(t *testing.T) {
+// TestTokenCountsOfEarlierDaysAreDeleted: Counts of earlier days do not accumulate.
+func TestTokenCountsOfEarlierDaysAreDeleted(t *testing.T) {
 	db := dbtest.Open(t, sqlite.Options{Dir: t.TempDir()})
 	s := sqlstore.NewTokens(db)
 	for _, day := range []string{"2026-11-20", "2026-11-21", "2026-11-22"} {

@@ -49,7 +49,7 @@ func want(t *testing.T, got, want string) {
 	}
 }
 
-func TestChanges(t *testing.T) {
+func TestChangedFilesAreRead(t *testing.T) {
 	f, b := open(t)
 	b.write(t, "two")
 	want(t, f.Get(), "one") // checked less than a second ago
@@ -63,15 +63,15 @@ func TestChanges(t *testing.T) {
 		want(t, f.Get(), "six")
 	}
 	if b.reads != reads {
-		t.Errorf("what did not change was read %d times", b.reads-reads)
+		t.Errorf("an unchanged file was read %d times", b.reads-reads)
 	}
 	if err := f.Reload(); err != nil || b.reads != reads+1 {
 		t.Errorf("reloaded %d times, %v", b.reads-reads, err)
 	}
 }
 
-// TestFailure: The last good value stays, reading is retried even if nothing changed, and each problem is reported once.
-func TestFailure(t *testing.T) {
+// TestLastGoodValueStays: The last good value stays, reading is retried even if nothing changed, and each problem is reported once.
+func TestLastGoodValueStays(t *testing.T) {
 	f, b := open(t)
 	b.write(t, "two")
 	b.broken = errors.New("too many open files")

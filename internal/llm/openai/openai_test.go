@@ -158,8 +158,8 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// TestRefusalsThatAreNotOfTheFormat end the call, and the format is still requested.
-func TestRefusalsThatAreNotOfTheFormat(t *testing.T) {
+// TestOtherRefusalsEndTheCall end the call, and the format is still requested.
+func TestOtherRefusalsEndTheCall(t *testing.T) {
 	s := providertest.Play(t, refusing("maximum context length"), answering("t"))
 	m := model(t, s.URL)
 	r := llm.Request{Prompt: "p", Schema: schema(), SchemaName: "s"}

@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// TestBodyThatDoesNotCome: A client cannot hold a connection by announcing a body and not sending it, whether the handler reads it or
+// TestMissingBodyClosesTheConnection: A client cannot hold a connection by announcing a body and not sending it, whether the handler reads it or
 // not.
-func TestBodyThatDoesNotCome(t *testing.T) {
+func TestMissingBodyClosesTheConnection(t *testing.T) {
 	for name, handler := range map[string]http.HandlerFunc{
 		"refused": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) },
 		"read": func(w http.ResponseWriter, r *http.Request) {
@@ -48,7 +48,7 @@ func TestBodyThatDoesNotCome(t *testing.T) {
 			t.Errorf("%s: %s", name, answer.Status)
 		}
 		if _, err := in.ReadByte(); err == nil {
-			t.Errorf("%s: the connection goes on", name)
+			t.Errorf("%s: the connection remains open", name)
 		}
 		_ = conn.Close()
 		server.Stop(context.WithoutCancel(t.Context()))
@@ -66,8 +66,8 @@ func (n *deadlineRecorder) SetReadDeadline(t time.Time) error {
 	return nil
 }
 
-// TestBodyThatCame: After the body, the call may take any time. A request without a body has no deadline.
-func TestBodyThatCame(t *testing.T) {
+// TestDeadlineEndsWithTheBody: After the body, the call may take any time. A request without a body has no deadline.
+func TestDeadlineEndsWithTheBody(t *testing.T) {
 	for text, want := range map[string]int{"": 0, "some": 2} {
 		w := &deadlineRecorder{ResponseWriter: httptest.NewRecorder()}
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader(text))

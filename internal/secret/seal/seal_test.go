@@ -71,8 +71,8 @@ func mustParse(t *testing.T, text string) seal.Key {
 	return key
 }
 
-// TestKeyDoesNotShow, in any formatting, alone or in a struct.
-func TestKeyDoesNotShow(t *testing.T) {
+// TestKeyIsNeverPrinted, in any formatting, alone or in a struct.
+func TestKeyIsNeverPrinted(t *testing.T) {
 	text := base64.StdEncoding.EncodeToString([]byte("0123456789abcdef0123456789abcdef"))
 	key := mustParse(t, text)
 	for _, format := range []string{"%v", "%+v", "%#v", "%s", "%x", "%d", "%q"} {
@@ -105,13 +105,13 @@ func TestKeyFile(t *testing.T) {
 		t.Errorf("making it again gives %v", err)
 	}
 	if seal.WorldReadable(file) {
-		t.Error("it is said that everybody can read it")
+		t.Error("a private file is reported as world-readable")
 	}
 	if err := os.Chmod(file, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if runtime.GOOS != "windows" && !seal.WorldReadable(file) {
-		t.Error("nobody is told that everybody can read it")
+		t.Error("a world-readable file is not reported")
 	}
 	if err := os.WriteFile(file, []byte("short"), 0o600); err != nil {
 		t.Fatal(err)

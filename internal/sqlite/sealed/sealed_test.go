@@ -104,8 +104,8 @@ func (w *world) wantNothing(t *testing.T, when string) {
 	}
 }
 
-// TestSealed: Written data is read back in every journal mode that is used, and no file contains it.
-func TestSealed(t *testing.T) {
+// TestFilesAreEncrypted: Written data is read back in every journal mode that is used, and no file contains it.
+func TestFilesAreEncrypted(t *testing.T) {
 	for _, mode := range []string{"WAL", "DELETE"} {
 		t.Run(mode, func(t *testing.T) {
 			w := newWorld(t)
@@ -148,8 +148,8 @@ func TestSealed(t *testing.T) {
 	}
 }
 
-// TestTorn: SQLite undoes torn writes after a power loss as it does without encryption.
-func TestTorn(t *testing.T) {
+// TestTornWritesAreUndone: SQLite undoes torn writes after a power loss as it does without encryption.
+func TestTornWritesAreUndone(t *testing.T) {
 	const page, frame = sealed.PageSize, sealed.PageSize + 24
 	for _, c := range []struct {
 		name string
@@ -206,8 +206,8 @@ func must[T any](v T, err error) func(*testing.T) T {
 	}
 }
 
-// TestJournalUndoes: A transaction that a crash interrupted in the middle of the database file is undone from the sealed journal.
-func TestJournalUndoes(t *testing.T) {
+// TestCrashedTransactionIsRolledBack: A transaction that a crash interrupted in the middle of the database file is undone from the sealed journal.
+func TestCrashedTransactionIsRolledBack(t *testing.T) {
 	w := newWorld(t)
 	db := w.open(t, "journal_mode(DELETE)", "cache_size(5)")
 	do(t, db, `CREATE TABLE secrets (id INTEGER PRIMARY KEY, text TEXT)`, `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000)
@@ -242,9 +242,9 @@ func TestJournalUndoes(t *testing.T) {
 	}
 }
 
-// TestLogWrittenAnew: A transaction that exceeds the cache rewrites pages of the log, and frame headers without their pages. A reader of
+// TestRewrittenLogPagesAreRead: A transaction that exceeds the cache rewrites pages of the log, and frame headers without their pages. A reader of
 // that log after a crash finds all data.
-func TestLogWrittenAnew(t *testing.T) {
+func TestRewrittenLogPagesAreRead(t *testing.T) {
 	w := newWorld(t)
 	db := w.open(t, "journal_mode(WAL)", "wal_autocheckpoint(0)", "cache_size(5)")
 	do(t, db, `CREATE TABLE secrets (id INTEGER PRIMARY KEY, text TEXT)`, `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000)
@@ -264,7 +264,7 @@ func TestLogWrittenAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	if grown := must(os.Stat(w.path()+"-wal"))(t).Size() - before; grown > 2*before { // otherwise once per round
-		t.Errorf("the log grew from %d by %d bytes: nothing was written anew, so this shows nothing", before, grown)
+		t.Errorf("the log grew from %d by %d bytes: no page was rewritten, so the test proves nothing", before, grown)
 	}
 	w.wantNothing(t, "after a commit")
 	crashed := &world{dir: t.TempDir(), vfs: w.vfs}
@@ -276,7 +276,7 @@ func TestLogWrittenAnew(t *testing.T) {
 	again := crashed.open(t, "journal_mode(WAL)")
 	for _, db := range []*sql.DB{db, again} {
 		if got := ask(t, db, `SELECT count(*) FROM secrets WHERE text = '`+secret+`-4-' || id`); got != "3000" {
-			t.Errorf("%s rows have what was written last", got)
+			t.Errorf("%s rows have the last value", got)
 		}
 		if got := ask(t, db, `PRAGMA integrity_check`); got != "ok" {
 			t.Error(got)
@@ -287,9 +287,9 @@ func TestLogWrittenAnew(t *testing.T) {
 	}
 }
 
-// TestTornJournal: A journal page that is torn by a power loss is not applied, even if SQLite's sum of every 200th byte does not detect
+// TestTornJournalPageIsNotApplied: A journal page that is torn by a power loss is not applied, even if SQLite's sum of every 200th byte does not detect
 // it.
-func TestTornJournal(t *testing.T) {
+func TestTornJournalPageIsNotApplied(t *testing.T) {
 	const header, record = 512, 4 + sealed.PageSize + 4
 	w := newWorld(t)
 	// The journal is not synced, so SQLite uses what it contains. The database has nothing of the transaction yet.
@@ -335,8 +335,8 @@ func TestTornJournal(t *testing.T) {
 	}
 }
 
-// TestEnvelopeStays: A process that has the database open does not overwrite an envelope that another program wrote.
-func TestEnvelopeStays(t *testing.T) {
+// TestForeignEnvelopeIsNotOverwritten: A process that has the database open does not overwrite an envelope that another program wrote.
+func TestForeignEnvelopeIsNotOverwritten(t *testing.T) {
 	w, after := newWorld(t), newWorld(t)
 	db := w.open(t, "journal_mode(WAL)", "wal_autocheckpoint(0)")
 	do(t, db, `CREATE TABLE secrets (text TEXT)`, `PRAGMA wal_checkpoint(TRUNCATE)`)
@@ -362,8 +362,8 @@ func TestEnvelopeStays(t *testing.T) {
 	}
 }
 
-// TestNoTemporaryFiles: Unencrypted temporary files next to the database are refused.
-func TestNoTemporaryFiles(t *testing.T) {
+// TestTemporaryFilesAreRefused: Unencrypted temporary files next to the database are refused.
+func TestTemporaryFilesAreRefused(t *testing.T) {
 	w := newWorld(t)
 	db := w.open(t)
 	db.SetMaxOpenConns(1)
@@ -378,8 +378,8 @@ func TestNoTemporaryFiles(t *testing.T) {
 	}
 }
 
-// TestInUse: A VFS cannot be removed while files are open, and can be after they are closed.
-func TestInUse(t *testing.T) {
+// TestVFSInUseIsNotRemoved: A VFS cannot be removed while files are open, and can be after they are closed.
+func TestVFSInUseIsNotRemoved(t *testing.T) {
 	w := newWorld(t)
 	db := w.open(t)
 	do(t, db, `CREATE TABLE secrets (text TEXT)`)

@@ -52,8 +52,8 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestPagesAreFound: The index of the documentation leads to every page, directly or through the pages it links to.
-func TestPagesAreFound(t *testing.T) {
+// TestPagesAreLinked: The index of the documentation leads to every page, directly or through the pages it links to.
+func TestPagesAreLinked(t *testing.T) {
 	pages := markdown(t)
 	reached := map[string]bool{}
 	var follow func(path string)
@@ -72,7 +72,7 @@ func TestPagesAreFound(t *testing.T) {
 	follow(filepath.Join(root, "docs", "README.md"))
 	for path := range pages {
 		if strings.HasPrefix(path, filepath.Join(root, "docs")) && !reached[path] {
-			t.Errorf("nobody finds %s: link to it from docs/README.md", path)
+			t.Errorf("%s is not linked: link to it from docs/README.md", path)
 		}
 	}
 }

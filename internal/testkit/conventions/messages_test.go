@@ -11,16 +11,16 @@ import (
 	"testing"
 )
 
-// TestMessagesAreInTheCode: Messages quoted in docs/troubleshooting.md exist in the code. Messages of other programs have a separate
+// TestDocumentedMessagesExist: Messages quoted in docs/troubleshooting.md exist in the code. Messages of other programs have a separate
 // section, which is not checked.
-func TestMessagesAreInTheCode(t *testing.T) {
+func TestDocumentedMessagesExist(t *testing.T) {
 	text, err := os.ReadFile(root + "/docs/troubleshooting.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	ours, _, found := strings.Cut(string(text), "\n## Said by others\n")
 	if !found {
-		t.Fatal("there is no section of what others say")
+		t.Fatal("the section for other programs' messages is missing")
 	}
 	said := strings.Join(literals(t), "\n")
 	looked := 0

@@ -50,7 +50,7 @@ var calls = []string{
 	/* 19 */ `1 +++ killed by SIGKILL +++`,
 }
 
-func TestWhatIsThere(t *testing.T) {
+func TestRebuildWritesDurableFiles(t *testing.T) {
 	trace, err := Parse(strings.NewReader(strings.Join(calls, "\n")+"\n"), "/r")
 	if err != nil {
 		t.Fatal(err)
@@ -102,8 +102,8 @@ func TestWhatIsThere(t *testing.T) {
 	}
 }
 
-// TestChance: Unsynced data is on the disk completely, not at all, or in part.
-func TestChance(t *testing.T) {
+// TestUnsyncedDataMayBeLost: Unsynced data is on the disk completely, not at all, or in part.
+func TestUnsyncedDataMayBeLost(t *testing.T) {
 	trace, err := Parse(strings.NewReader(strings.Join([]string{calls[0], calls[1], calls[6], calls[7], calls[2]}, "\n")+"\n"), "/r")
 	if err != nil {
 		t.Fatal(err)
@@ -136,9 +136,9 @@ func TestChance(t *testing.T) {
 	}
 }
 
-// TestWhatWasThere: A file that is truncated and rewritten keeps its earlier content until it is synced. A second name needs a sync of
+// TestEarlierFilesStayUntilSync: A file that is truncated and rewritten keeps its earlier content until it is synced. A second name needs a sync of
 // its folder.
-func TestWhatWasThere(t *testing.T) {
+func TestEarlierFilesStayUntilSync(t *testing.T) {
 	before := t.TempDir()
 	if err := os.WriteFile(filepath.Join(before, "f"), []byte("before"), 0o600); err != nil {
 		t.Fatal(err)
@@ -186,7 +186,7 @@ func TestWhatWasThere(t *testing.T) {
 	}
 }
 
-func TestNotUnderstood(t *testing.T) {
+func TestUnknownTraceIsAnError(t *testing.T) {
 	for _, line := range []string{
 		`1 writev(` + fd(5, "/r/f") + `, ` + quoted("x") + `, 1) = 1`,
 		`1 sendfile(` + fd(5, "/r/f") + `, 6, NULL, 1) = 1`,
@@ -195,7 +195,7 @@ func TestNotUnderstood(t *testing.T) {
 		`1 <... fsync resumed>) = 0`,
 	} {
 		if _, err := Parse(strings.NewReader(line+"\n"), "/r"); err == nil {
-			t.Errorf("%s is taken as if it were understood", line)
+			t.Errorf("%s is accepted", line)
 		}
 	}
 }

@@ -36,7 +36,7 @@ func TestTimesOfSessions(t *testing.T) {
 	}
 	for _, written := range []string{"", "yesterday", "2024年2月30日上午9:05", "2024年3月3日下午9:75"} {
 		if got, err := parseTime(written); err == nil {
-			t.Errorf("%q is taken for %s", written, got)
+			t.Errorf("%q is parsed as %s", written, got)
 		}
 	}
 }
@@ -170,7 +170,7 @@ func TestConfusion(t *testing.T) {
 	r = Report{}
 	(&confusion{tn: 2}).report(r, "x.")
 	if _, there := r["x.recall"]; there {
-		t.Error("tells the recall of nothing")
+		t.Error("reports a recall without questions")
 	}
 }
 

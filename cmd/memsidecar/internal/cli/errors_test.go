@@ -37,7 +37,7 @@ func get(t *testing.T, addr string) error {
 	return command.Run(t.Context(), &Program{Stdout: io.Discard, Stderr: io.Discard, Getenv: func(string) string { return "" }})
 }
 
-func TestAnswersBecomeWords(t *testing.T) {
+func TestStatusCodesBecomeMessages(t *testing.T) {
 	exhausted, err := status.New(codes.ResourceExhausted, "too much waits").
 		WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(7 * time.Second)})
 	if err != nil {
@@ -84,7 +84,7 @@ func TestAnswersBecomeWords(t *testing.T) {
 	}
 }
 
-func TestNotASidecar(t *testing.T) {
+func TestOtherServerIsNamedInTheError(t *testing.T) {
 	web := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(web.Close)
 	addr := web.Listener.Addr().String()

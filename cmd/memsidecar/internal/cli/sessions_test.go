@@ -88,7 +88,7 @@ func long(t *testing.T) string {
 	return file
 }
 
-func TestImportInterrupted(t *testing.T) {
+func TestInterruptedImportReportsProgress(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	command := sessionsImport{File: long(t), Session: "s"}
 	command.Addr, command.TimeZone = interruptingSidecar{halt: cancel}.serve(t), "UTC"
@@ -127,8 +127,8 @@ func TestImportRefused(t *testing.T) {
 	}
 }
 
-// TestExportInterrupted: The file is unchanged, and no temporary file is left.
-func TestExportInterrupted(t *testing.T) {
+// TestInterruptedExportKeepsTheFile: The file is unchanged, and no temporary file is left.
+func TestInterruptedExportKeepsTheFile(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "s.json")
 	if err := os.WriteFile(file, []byte("before"), 0o600); err != nil {
@@ -157,8 +157,8 @@ func TestFileName(t *testing.T) {
 	}
 }
 
-// TestTraceOnAScreen has data that a sidecar without models does not produce: model calls, tools, an error, a degradation.
-func TestTraceOnAScreen(t *testing.T) {
+// TestTraceShowsModelCalls has data that a sidecar without models does not produce: model calls, tools, an error, a degradation.
+func TestTraceShowsModelCalls(t *testing.T) {
 	began := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 	var out bytes.Buffer
 	(&screen{w: &out}).trace(&memsidecarv1.Trace{

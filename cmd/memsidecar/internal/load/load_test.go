@@ -65,8 +65,8 @@ func TestRunEnds(t *testing.T) {
 	}
 }
 
-// TestRunOfNoTime: One call is measured even if the time is over before the callers start.
-func TestRunOfNoTime(t *testing.T) {
+// TestShortRunMeasuresOneCall: One call is measured even if the time is over before the callers start.
+func TestShortRunMeasuresOneCall(t *testing.T) {
 	stats := load.Run(t.Context(), load.Limits{Callers: 3, Duration: 1}, func(context.Context, int64) (load.Answer, error) { return load.Answer{}, nil })
 	if stats.Calls != 1 {
 		t.Errorf("%d calls", stats.Calls)

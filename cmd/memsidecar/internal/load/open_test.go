@@ -14,8 +14,8 @@ import (
 	"github.com/memsidecar/memsidecar/cmd/memsidecar/internal/load"
 )
 
-// TestArrivals: Calls arrive at the configured rate and shares, however long answers take.
-func TestArrivals(t *testing.T) {
+// TestArrivalsFollowTheRate: Calls arrive at the configured rate and shares, however long answers take.
+func TestArrivalsFollowTheRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := func(context.Context, int64) (load.Answer, error) {
 			time.Sleep(time.Second)
@@ -41,8 +41,8 @@ func TestArrivals(t *testing.T) {
 	})
 }
 
-// TestStallsAreSeen: A stall adds to the latency of all calls that were due during it, not only of the one call that waited.
-func TestStallsAreSeen(t *testing.T) {
+// TestStallsCountInLatencies: A stall adds to the latency of all calls that were due during it, not only of the one call that waited.
+func TestStallsCountInLatencies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one := make(chan struct{}, 1) // a channel, because time in a synctest bubble stops while a mutex is awaited
 		var stall sync.Once
@@ -62,8 +62,8 @@ func TestStallsAreSeen(t *testing.T) {
 	})
 }
 
-// TestSheds: Calls above the limit are shed and counted. Calls that do not return are cancelled.
-func TestSheds(t *testing.T) {
+// TestCallsAboveTheLimitAreShed: Calls above the limit are shed and counted. Calls that do not return are cancelled.
+func TestCallsAboveTheLimitAreShed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		results := load.Mix{Rate: 100, Duration: 10 * time.Second, InFlight: 3, Kinds: []load.Kind{{
 			Name: "calls", Share: 1, Call: func(ctx context.Context, n int64) (load.Answer, error) {
@@ -81,8 +81,8 @@ func TestSheds(t *testing.T) {
 	})
 }
 
-// TestOpenEnds: An interruption ends the run immediately, without waiting for cancelled calls.
-func TestOpenEnds(t *testing.T) {
+// TestInterruptedOpenLoadEndsImmediately: An interruption ends the run immediately, without waiting for cancelled calls.
+func TestInterruptedOpenLoadEndsImmediately(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()

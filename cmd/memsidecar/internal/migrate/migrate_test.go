@@ -96,7 +96,7 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-func TestRecordsHaveTheirLines(t *testing.T) {
+func TestRecordsHaveLineNumbers(t *testing.T) {
 	const want = "2 unspecified: a\n4 unspecified: b\n7 unspecified: c\n"
 	for name, text := range map[string]string{
 		"lines":    "\n" + `{"text": "a"}` + "\n\n" + `{"text": "b"}` + "\n\r\n\n" + `{"text": "c"}`,
@@ -115,7 +115,7 @@ func TestRecordsHaveTheirLines(t *testing.T) {
 	}
 }
 
-func TestDoubtfulFiles(t *testing.T) {
+func TestUnusableFilesAreRefused(t *testing.T) {
 	gbk, err := simplifiedchinese.GB18030.NewEncoder().String(`{"text": "我对花生过敏，你有什么菜推荐吗？"}`)
 	if err != nil {
 		t.Fatal(err)
@@ -148,8 +148,8 @@ func TestDoubtfulFiles(t *testing.T) {
 	}
 }
 
-// TestReadingGoesOnWhereItFails: A read error of the disk is not blamed on the file's content.
-func TestReadingGoesOnWhereItFails(t *testing.T) {
+// TestReadErrorsAreNotMistakesOfTheFile: A read error of the disk is not blamed on the file's content.
+func TestReadErrorsAreNotMistakesOfTheFile(t *testing.T) {
 	broken := errors.New("the disk is broken")
 	for _, begun := range []string{"", `{"text": "a"}` + "\n", "[\n"} {
 		r := &reading{}
@@ -239,8 +239,8 @@ on here.
 	}
 }
 
-// TestNotesLoseNothing: Every part of the notes that is not imported is reported.
-func TestNotesLoseNothing(t *testing.T) {
+// TestSkippedNotesAreReported: Every part of the notes that is not imported is reported.
+func TestSkippedNotesAreReported(t *testing.T) {
 	for text, want := range map[string]string{
 		"---\n- likes tea\n- has a cat\n": "1 left: a header begins here, with three dashes, and does not end: take them out, or end it " +
 			"with three more\n",

@@ -50,9 +50,9 @@ func content(t *testing.T, name string) string {
 	return string(data)
 }
 
-// TestByteForByte: history.json is the example of the format's specification. The others cover all values of its fields, and our
+// TestRoundTripIsExact: history.json is the example of the format's specification. The others cover all values of its fields, and our
 // additions.
-func TestByteForByte(t *testing.T) {
+func TestRoundTripIsExact(t *testing.T) {
 	for name, format := range map[string]sessionfile.Format{
 		"history.json": sessionfile.JSON, "everything.json": sessionfile.JSON, "lines.jsonl": sessionfile.JSONL,
 	} {
@@ -77,7 +77,7 @@ func TestByteForByte(t *testing.T) {
 	}
 }
 
-func TestWhatIsRead(t *testing.T) {
+func TestReadFields(t *testing.T) {
 	m := read(t, content(t, "history.json")).Messages[1]
 	call := m.GetToolCalls()[0]
 	if m.GetRole() != memsidecarv1.Role_ROLE_ASSISTANT || m.GetSendTime().AsTime() != time.Date(2025, 12, 31, 10, 0, 1, 0, time.UTC) ||
@@ -149,8 +149,8 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-// TestLeftOut: Names given when the file is read need not be in the file.
-func TestLeftOut(t *testing.T) {
+// TestWriterOmitsKnownNames: Names given when the file is read need not be in the file.
+func TestWriterOmitsKnownNames(t *testing.T) {
 	file := read(t, `[{"role": "user", "content": "a", "speaker": "u"}, {"role": "user", "content": "b", "speaker": "v"},
 		{"role": "assistant", "content": "c", "agent": "bot"}, {"role": "assistant", "content": "d", "agent": "other"}]`)
 	var b bytes.Buffer
@@ -223,8 +223,8 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// TestFinerTimes: The file has no times below a microsecond.
-func TestFinerTimes(t *testing.T) {
+// TestTimesAreTruncatedToMicroseconds: The file has no times below a microsecond.
+func TestTimesAreTruncatedToMicroseconds(t *testing.T) {
 	file := &sessionfile.File{Session: &memsidecarv1.Session{}, Messages: []*memsidecarv1.Message{{
 		Role: memsidecarv1.Role_ROLE_USER, SendTime: timestamppb.New(time.Date(2025, 12, 31, 10, 0, 0, 1999, time.UTC)),
 	}}}

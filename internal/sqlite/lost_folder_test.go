@@ -15,9 +15,9 @@ import (
 	"github.com/memsidecar/memsidecar/internal/sqlite"
 )
 
-// TestGoneWhileIdle: The loss of the folder is noticed within seconds without reads or writes, and so is its return, after any time.
+// TestLostFolderIsNoticedWhileIdle: The loss of the folder is noticed within seconds without reads or writes, and so is its return, after any time.
 // Meanwhile nothing is created at the path, and only a database of memsidecar is opened.
-func TestGoneWhileIdle(t *testing.T) {
+func TestLostFolderIsNoticedWhileIdle(t *testing.T) {
 	root := t.TempDir()
 	dir, aside := filepath.Join(root, "data"), filepath.Join(root, "aside")
 	foreign := filepath.Join(root, "foreign")
