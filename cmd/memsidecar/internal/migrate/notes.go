@@ -12,8 +12,8 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// sections are the kinds of what stands under a heading, told by words in it; the first that fits counts. The headings are
-// those of nanobot's MEMORY.md, and of daily notes that were written from a digest.
+// sections maps words in headings to kinds; the first match counts. The headings are those of nanobot's MEMORY.md, and of daily notes
+// written from a digest.
 var sections = []struct {
 	words *regexp.Regexp
 	kind  memsidecarv1.MemoryKind
@@ -36,7 +36,7 @@ var (
 	fence   = regexp.MustCompile("^\\s*(?:```|~~~)")
 	comment = regexp.MustCompile(`(?s)<!--.*?-->`)
 	bold    = regexp.MustCompile(`\*\*(.+?)\*\*|__(.+?)__`)
-	// placeholders are what a template has where nothing was written yet, and its remarks about itself.
+	// placeholders are the texts of an empty template, and its remarks about itself.
 	placeholder = regexp.MustCompile(`^(?:\([^()]*\)|（[^（）]*）|\*[^*]+\*|_[^_]+_|(?:This file|本文件).*|\[[^\]]*\]|N/?A|None|无|暂无)[.。]?$`)
 	topics      = regexp.MustCompile(`(?i)topic|话题`)
 	dated       = regexp.MustCompile(`^[\[(（【]?(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d))?(?::\d\d)?[\])）】]?\s*[:：|-]?\s+(.+)$`)
@@ -44,11 +44,11 @@ var (
 	divider     = regexp.MustCompile(`^\s*\|[\s:|-]+\|\s*$`)
 )
 
-// maxNotesBytes is far more than a bot's prompt takes.
+// maxNotesBytes is far more than fits into a bot's prompt.
 const maxNotesBytes = 16 << 20
 
-// Notes reads Markdown that a bot keeps about its user: each list item, paragraph and row of a table is a statement, and the
-// heading above says of which kind. of names the notes; day is that of daily ones, or zero.
+// Notes reads Markdown that a bot keeps about its user. Each list item, paragraph and table row is a statement; the heading above it
+// gives the kind. of names the notes; day is that of daily notes, or zero.
 func Notes(in io.Reader, of string, day time.Time, o Options, sink Sink) error {
 	text, err := readText(in)
 	if err != nil {
@@ -97,12 +97,12 @@ func readText(r io.Reader) (string, error) {
 	return string(data), nil
 }
 
-// withoutComments keeps the lines that comments had.
+// withoutComments replaces comments by blank lines, so that line numbers stay.
 func withoutComments(text string) string {
 	return comment.ReplaceAllStringFunc(text, func(c string) string { return strings.Repeat("\n", strings.Count(c, "\n")) })
 }
 
-// notes are being read.
+// notes is the state of reading notes.
 type notes struct {
 	of   string
 	day  time.Time
@@ -111,17 +111,17 @@ type notes struct {
 
 	section string
 	kind    memsidecarv1.MemoryKind
-	aside   string // why nothing of the section is taken
-	code    int    // the line on which code begins
-	front   bool   // between the lines of three dashes at the beginning
+	aside   string // why the section is skipped
+	code    int    // line where a code block begins
+	front   bool   // in the front matter
 
-	at     int // the line of what is being read
+	at     int // current line
 	text   []string
 	indent int
 	leads  []lead // list items that end with a colon, above this one
 }
 
-// lead is the beginning of what the items below it say.
+// lead is a list item that introduces the items below it.
 type lead struct {
 	indent int
 	text   string
@@ -144,7 +144,7 @@ func (n *notes) line(number int, line string) error {
 	case strings.TrimSpace(line) == "", rule.MatchString(line):
 		return n.flush()
 	case divider.MatchString(line):
-		n.text = nil // the row above is the heading
+		n.text = nil // the row above was a heading
 		return nil
 	}
 	if h := heading.FindStringSubmatch(line); h != nil {
@@ -174,10 +174,10 @@ func (n *notes) line(number int, line string) error {
 	return nil
 }
 
-// width of white space; a tab is four wide.
+// width returns the width of white space; a tab counts as four.
 func width(space string) int { return len(strings.ReplaceAll(space, "\t", "    ")) }
 
-// tableRow is a row of a table as a text.
+// tableRow returns a table row as text.
 func tableRow(row string) string {
 	var parts []string
 	for cell := range strings.SplitSeq(row, "|") {
@@ -196,7 +196,7 @@ func (n *notes) begin(number, indent int, text string) {
 	n.closeLeads(indent)
 }
 
-// closeLeads ends what the leads at this indent, or further in, announce.
+// closeLeads ends the leads at this indent or deeper.
 func (n *notes) closeLeads(indent int) {
 	for len(n.leads) > 0 && n.leads[len(n.leads)-1].indent >= indent {
 		last := n.leads[len(n.leads)-1]
@@ -218,7 +218,6 @@ func (n *notes) fenced(number int) error {
 	return err
 }
 
-// beginSection begins a section.
 func (n *notes) beginSection(title string) {
 	n.closeLeads(0)
 	n.section, n.kind, n.aside = strings.TrimSpace(bold.ReplaceAllString(title, "$1$2")), memsidecarv1.MemoryKind_MEMORY_KIND_FACT, ""
@@ -233,7 +232,7 @@ func (n *notes) beginSection(title string) {
 	}
 }
 
-// flush hands on what was read up to here.
+// flush passes on the text read so far.
 func (n *notes) flush() error {
 	if len(n.text) == 0 {
 		return nil

@@ -18,7 +18,7 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// Format is how a conversation is written down.
+// Format is the format of a file.
 type Format string
 
 // The formats.
@@ -27,13 +27,13 @@ const (
 	JSONL Format = "jsonl" // a line about the session, then a message a line
 )
 
-// File is a conversation that was read.
+// File is the content of a file.
 type File struct {
-	// Session has what the file says: id, title, metadata, memorize_every, the times of creation and change.
+	// Session has the id, title, metadata, memorize_every, and the times of creation and change.
 	Session *memsidecarv1.Session
 	// Messages are in the order of the file.
 	Messages []*memsidecarv1.Message
-	// Lines are those on which the messages begin.
+	// Lines are the lines on which the messages begin.
 	Lines []int
 }
 
@@ -56,13 +56,13 @@ var roles = map[string]memsidecarv1.Role{
 	"system": memsidecarv1.Role_ROLE_SYSTEM, "tool": memsidecarv1.Role_ROLE_TOOL,
 }
 
-// naive is what Python's isoformat() writes, with six more digits where they are not zero.
+// naive is the format of Python's isoformat() without a zone. It adds six decimals unless they are zero.
 const naive = "2006-01-02T15:04:05"
 
-// parseTime reads a time; one without a zone is in the zone given.
+// parseTime reads a time. Without a zone it is in the given zone.
 func parseTime(text string, zone *time.Location) (*timestamppb.Timestamp, error) {
 	text = strings.Replace(text, " ", "T", 1)
-	for _, layout := range []string{naive, "2006-01-02T15:04:05Z07:00", "2006-01-02T15:04:05Z0700"} { // fractions are read, too
+	for _, layout := range []string{naive, "2006-01-02T15:04:05Z07:00", "2006-01-02T15:04:05Z0700"} { // fractions are accepted, too
 		if t, err := time.ParseInLocation(layout, text, zone); err == nil {
 			return timestamppb.New(t), nil
 		}
@@ -70,8 +70,8 @@ func parseTime(text string, zone *time.Location) (*timestamppb.Timestamp, error)
 	return nil, fmt.Errorf("%q is not a time such as 2025-12-31T10:00:00", text)
 }
 
-// formatTime is the time in the zone, to the microsecond: Python knows no finer one, and before 3.11 reads none. What the
-// zone's clock shows twice a year has its offset, because nobody could tell which it was.
+// formatTime returns the time in the zone, in microseconds: Python has no finer times, and before 3.11 reads no others. A local time that
+// occurs twice, at the end of summer time, has its offset, because it would be ambiguous.
 func formatTime(stamp *timestamppb.Timestamp, zone *time.Location) string {
 	t := stamp.AsTime().Truncate(time.Microsecond).In(zone)
 	layout := naive
@@ -85,12 +85,12 @@ func formatTime(stamp *timestamppb.Timestamp, zone *time.Location) string {
 	return text
 }
 
-// maxSeconds of a duration: no call of a tool takes thirty years.
+// maxSeconds of a duration: no tool call takes thirty years.
 const maxSeconds = 1e9
 
 // formatDuration writes seconds as Python writes a float: 0.5, 1.0, 5e-05.
 func formatDuration(d *durationpb.Duration) string {
-	// By way of its decimals, which give the nearest float; a sum of two floats need not.
+	// Parsing the decimals gives the nearest float; adding two floats may not.
 	seconds, err := strconv.ParseFloat(fmt.Sprintf("%d.%09d", d.GetSeconds(), d.GetNanos()), 64)
 	if err != nil {
 		return string(nothing)
