@@ -153,7 +153,7 @@ func (k keyRotate) Run(ctx context.Context, m *Main, c *commands) error {
 	return m.printResult(k.JSON, done, "the key in %s opens the database of %s, and the old one does not; %s. Set encryption.key_file to it\n", k.File, dir, how)
 }
 
-// encryptionKey is the data folder and the configured key.
+// encryptionKey returns the data folder and the configured key.
 func (m *Main) encryptionKey(c *commands) (dir string, key seal.Key, err error) {
 	loaded, err := m.load(c)
 	if err != nil {

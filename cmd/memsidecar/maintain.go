@@ -20,8 +20,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 )
 
-// Commands that look after a data folder itself: they work on the files, so that they need no sidecar, and the one who may
-// read the folder may run them.
+// Commands for the administration of a data folder. They work on the files without a sidecar, for users who may read the folder.
 
 type backupCommand struct {
 	File    string `arg:"" complete:"file" help:"The file to create."`
@@ -113,7 +112,7 @@ Examples:
     memsidecar check /backups/memsidecar.db`
 }
 
-// checkedJSON is the answer of check --json.
+// checkedJSON is the output of check --json.
 type checkedJSON struct {
 	File   string        `json:"file"`
 	Schema int64         `json:"schema"`
@@ -220,7 +219,7 @@ func (r reindexCommand) Run(ctx context.Context, m *Main, c *commands) error {
 	return m.printResult(r.JSON, done, "the keyword index has %d messages; the newest of each user need no index%s\n", done.Postings, vectors)
 }
 
-// printResult writes the answer: as JSON, or as text.
+// printResult prints the result as JSON or text.
 func (m *Main) printResult(asJSON bool, answer any, format string, args ...any) error {
 	if asJSON {
 		return json.NewEncoder(m.Stdout).Encode(answer)
@@ -229,7 +228,7 @@ func (m *Main) printResult(asJSON bool, answer any, format string, args ...any) 
 	return err
 }
 
-// workBar shows how far something long is, on a terminal.
+// workBar is a progress bar on a terminal.
 type workBar struct{ *progressbar.ProgressBar }
 
 func (m *Main) bar(what string) workBar { return workBar{cli.Progress(m.Stderr, -1, what)} }
@@ -237,12 +236,12 @@ func (m *Main) bar(what string) workBar { return workBar{cli.Progress(m.Stderr, 
 func (b workBar) show(what string, done, total int64) {
 	b.Describe(what)
 	b.ChangeMax64(max(1, total))
-	_ = b.Set64(done) // nobody is told when a terminal is gone
+	_ = b.Set64(done) // a lost terminal does not matter
 }
 
 func (b workBar) end() { _ = b.Finish() }
 
-// maintenance gives an error its exit code and says what to do.
+// maintenance adds the exit code and a remedy to an error.
 func maintenance(ctx context.Context, err error) error {
 	code, advice := cli.ExitFailure, ""
 	switch {

@@ -24,7 +24,7 @@ import (
 // remembering holds; taken back, those that no such turn of an earlier session holds. Nor do those that are taken back and said
 // again later. Not to have remembered anything forgets it, too: so the share is also told of facts that a memory held before.
 
-// share counts how many of some there are.
+// share counts a part of a whole.
 type share struct{ part, whole int }
 
 func (s *share) add(is bool) {
@@ -34,7 +34,7 @@ func (s *share) add(is bool) {
 	}
 }
 
-// storedTexts are the texts that were remembered of a user, by session.
+// storedTexts are the memories' texts of a user, by session.
 type storedTexts struct{ texts map[int][]string }
 
 func newStoredTexts() *storedTexts { return &storedTexts{map[int][]string{}} }
@@ -53,7 +53,7 @@ func (h *storedTexts) before(f fact) bool {
 	return false
 }
 
-// stopWords say nothing about a fact.
+// stopWords are words without meaning for a fact.
 var stopWords = map[string]bool{
 	"a": true, "an": true, "the": true, "of": true, "in": true, "on": true, "at": true, "to": true, "for": true, "and": true, "my": true,
 }
@@ -70,7 +70,7 @@ func (f fact) matches(text string) bool {
 	return len(wanted) > 0 && !slices.ContainsFunc(wanted, func(word string) bool { return !slices.Contains(have, word) })
 }
 
-// wasSaid reports whether the user said the fact, in a session that fits, where it was worth remembering.
+// wasSaid reports whether the user stated the fact, in a suitable session, in a turn worth remembering.
 func (p *personaFile) wasSaid(f fact, fits func(session int) bool) bool {
 	for i := range p.Sessions {
 		s := &p.Sessions[i]
@@ -81,7 +81,7 @@ func (p *personaFile) wasSaid(f fact, fits func(session int) bool) bool {
 	return false
 }
 
-// toForget are the facts that must be gone, each once: the last time it was taken back counts.
+// toForget returns the facts that must be forgotten, each once: the last retraction counts.
 func (a *expected) toForget() (facts []fact) {
 	for _, f := range a.Forgotten {
 		at := slices.IndexFunc(facts, f.same)
@@ -97,7 +97,7 @@ func (a *expected) toForget() (facts []fact) {
 	return facts
 }
 
-// toKeep are the facts that must be remembered, each once.
+// toKeep returns the facts that must be remembered, each once.
 func (a *expected) toKeep() (facts []fact) {
 	for _, f := range a.Kept {
 		if !slices.ContainsFunc(facts, f.same) {
@@ -109,7 +109,7 @@ func (a *expected) toKeep() (facts []fact) {
 
 func (f fact) same(other fact) bool { return slices.Equal(words(f.Text), words(other.Text)) }
 
-// missedFact is a fact that is not remembered or not forgotten.
+// missedFact is a fact that was wrongly not remembered or not forgotten.
 type missedFact struct {
 	Wrong    string   `json:"wrong"` // "not kept" or "not forgotten"
 	File     string   `json:"file"`
@@ -118,7 +118,7 @@ type missedFact struct {
 	Memories []string `json:"memories,omitempty"`
 }
 
-// ask asks for the facts of a persona.
+// ask retrieves the facts of a persona.
 func (r *personaRun) ask(ctx context.Context, p *personaFile, h *storedTexts) error {
 	if p.Asked == nil {
 		return nil
@@ -171,8 +171,8 @@ func (r *personaRun) ask(ctx context.Context, p *personaFile, h *storedTexts) er
 	return nil
 }
 
-// find returns the texts of memories retrieved for a fact that hold it and count: of those that hold now or, with a time, that
-// held then and whose place no other has taken.
+// find returns the retrieved texts that match a fact and count: those of current memories or, with a time, those of memories that were
+// current then and are not superseded.
 func (r *personaRun) find(ctx context.Context, p *personaFile, f fact, counts func(*memsidecarv1.Memory) bool, then time.Time) (texts []string, err error) {
 	for _, query := range []string{f.Question, f.Text} {
 		var answer retrieved
@@ -196,7 +196,7 @@ func (r *personaRun) find(ctx context.Context, p *personaFile, f fact, counts fu
 	return texts, nil
 }
 
-// citesBefore reports whether a memory rests on a message of an earlier session.
+// citesBefore reports whether a memory cites a message of an earlier session.
 func citesBefore(m *memsidecarv1.Memory, session int) bool {
 	return slices.ContainsFunc(m.GetProvenance().GetMessageIds(), func(id string) bool {
 		number, _, _ := strings.Cut(strings.TrimPrefix(id, "s"), ":")
@@ -220,5 +220,5 @@ func (r *personaRun) reportFacts() {
 	}
 }
 
-// turnTime is when the i-th turn was said.
+// turnTime returns the time of the i-th turn.
 func (s *personaSession) turnTime(i int) time.Time { return s.time.Add(time.Duration(i) * time.Second) }

@@ -57,14 +57,14 @@ type gate struct {
 	added  int // memories
 }
 
-// change is what a consideration did to a memory, with the memory if it is still there.
+// change is a change of a memory by a consideration, with the memory if it still exists.
 type change struct {
 	action memsidecarv1.MemoryAction
 	text   string
 	memory *memsidecarv1.Memory
 }
 
-// changes are those that leave something behind.
+// changes returns the changes that store something.
 func (g *gate) changes(ctx context.Context, scope *memsidecarv1.Scope, c *memsidecarv1.Consideration) (list []change, err error) {
 	for _, made := range c.GetChanges() {
 		switch made.GetAction() {
@@ -83,7 +83,7 @@ func (g *gate) changes(ctx context.Context, scope *memsidecarv1.Scope, c *memsid
 	return list, nil
 }
 
-// missedTurn is a turn that was judged wrongly.
+// missedTurn is a turn with a wrong result.
 type missedTurn struct {
 	Wrong    string   `json:"wrong"` // "false positive" or "false negative"
 	File     string   `json:"file"`
@@ -141,14 +141,14 @@ func (g *gate) personas(ctx context.Context, files []personaFile) error {
 type personaRun struct {
 	*gate
 	turns        confusion
-	empty, clean int // sessions without anything worth remembering, and those of them that left nothing behind
+	empty, clean int // sessions without anything worth remembering, and those of them that stored nothing
 
-	facts  // as of today
+	facts  // current memories
 	then   facts
 	unsaid int
 }
 
-// facts counts facts that are kept and forgotten.
+// facts counts facts that were kept and forgotten.
 type facts struct{ kept, forgotten, forgottenRemembered share }
 
 func (r *personaRun) session(ctx context.Context, p *personaFile, s *personaSession, held *storedTexts) error {
@@ -258,7 +258,7 @@ func (g *gate) judged(ctx context.Context, turns []judgedTurn) error {
 	return nil
 }
 
-// gate shows the judgements, and what else the files could tell.
+// gate returns the table of results.
 func (c cells) gate() []Table {
 	turns := Table{Words: 1, Columns: []string{"turns", "number", "positive", "remembered", "precision", "recall", "F1", "balanced accuracy"}}
 	for _, part := range []struct{ name, prefix string }{{"all", "gate."}, {"without hard ones", "gate.easy."}, {"hard ones", "gate.hard."}} {

@@ -15,17 +15,17 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// openFlags are of load that does not wait for its answers.
+// openFlags are the flags of load that does not wait for its answers.
 type openFlags struct {
 	Rate     float64            `placeholder:"N" help:"N calls arrive each second at random times, up to 100000. Without it, each caller waits for its answer."`
 	Mix      map[string]float64 `mapsep:"," placeholder:"CALL=SHARE,…" help:"With --rate: shares of retrieve, consider and forget (retrieve=0.5,consider=0.5)."`
 	InFlight int                `default:"1024" placeholder:"N" help:"With --rate: most concurrent calls, 1 to 10000 (${default}). More calls count as shed."`
 }
 
-// callNames is what a call of a mix is called by the API.
+// callNames are the API's names of the calls of a mix.
 var callNames = map[string]string{"retrieve": "Retrieve", "consider": "ConsiderMemorizing", "forget": "ForgetUser"}
 
-// validate says what is wrong with the flags.
+// validate checks the flags.
 func (f *openFlags) validate() error {
 	if f.Rate < 0 || f.Rate > 100_000 {
 		return usage("--rate %g: write more than 0 and up to 100000", f.Rate)
@@ -52,7 +52,7 @@ func (f *openFlags) validate() error {
 	return nil
 }
 
-// mix is the load that the flags describe.
+// mix returns the load that the flags describe.
 func (f *openFlags) mix(target *load.Target, duration time.Duration) load.Mix {
 	shares := f.Mix
 	if len(shares) == 0 {
@@ -68,7 +68,7 @@ func (f *openFlags) mix(target *load.Target, duration time.Duration) load.Mix {
 	return m
 }
 
-// openLoadRow is a line of the table of an open loop.
+// openLoadRow is a row of an open load's table.
 type openLoadRow struct {
 	measured
 	Offered int64 `json:"offered"`
@@ -79,7 +79,7 @@ type openLoadRow struct {
 	Codes     map[string]int64 `json:"error_codes,omitempty"`
 }
 
-// resources is what the sidecar's process takes of its machine.
+// resources are the resources that the sidecar's process uses.
 type resources struct {
 	Resident   int64   `json:"resident_bytes"`
 	LiveHeap   int64   `json:"live_heap_bytes"`
@@ -88,7 +88,7 @@ type resources struct {
 	CPU        float64 `json:"cpu_seconds"`
 }
 
-// openReport is what --json prints of an open loop.
+// openReport is the output of --json for open load.
 type openReport struct {
 	Address  string        `json:"address"`
 	Users    int           `json:"users"`
@@ -97,7 +97,7 @@ type openReport struct {
 	InFlight int           `json:"in_flight"`
 	Seconds  float64       `json:"seconds"`
 	Measured []openLoadRow `json:"measured"`
-	// Before the load, the most of each while it was on, and when it was over. Unset if the sidecar does not tell.
+	// Before the load, the peak during it, and after it. Unset if the sidecar does not report them.
 	Before *resources `json:"before,omitempty"`
 	Most   *resources `json:"most,omitempty"`
 	After  *resources `json:"after,omitempty"`
@@ -105,7 +105,7 @@ type openReport struct {
 	Pending int64 `json:"pending_considerations"`
 }
 
-// open measures with load that does not wait for its answers.
+// open measures a load that does not wait for its answers.
 func (c *benchCommand) open(ctx context.Context, p *Program, target *load.Target, addr string) error {
 	r := openReport{Address: addr, Users: c.Users, Memories: c.Memories, Rate: c.Rate, InFlight: c.InFlight, Seconds: c.Duration.Seconds()}
 	var err error
@@ -138,7 +138,7 @@ func (c *benchCommand) open(ctx context.Context, p *Program, target *load.Target
 	return c.reportOpen(p, r)
 }
 
-// processStatus asks the sidecar what its process takes, and how many dialogues wait.
+// processStatus returns the resources of the sidecar's process, and the number of pending dialogues.
 func processStatus(ctx context.Context, target *load.Target) (*resources, int64, error) {
 	resp, err := target.Client.GetStatus(ctx, &memsidecarv1.GetStatusRequest{Scope: &memsidecarv1.Scope{Namespace: target.Namespace}})
 	if err != nil || resp.GetProcess() == nil {
@@ -151,7 +151,7 @@ func processStatus(ctx context.Context, target *load.Target) (*resources, int64,
 	}, resp.GetQueue().GetPendingCount(), nil
 }
 
-// peakResources looks every second until the context ends, and returns the most of each.
+// peakResources polls every second until the context ends, and returns the maxima.
 func peakResources(ctx context.Context, target *load.Target, most *resources) *resources {
 	if most == nil {
 		return nil
@@ -174,7 +174,7 @@ func peakResources(ctx context.Context, target *load.Target, most *resources) *r
 	}
 }
 
-// codeName is as the API's documentation writes it.
+// codeName returns the name of a code in the API's documentation.
 func codeName(c codes.Code) string {
 	if c == codes.Canceled {
 		return "CANCELLED"
@@ -239,7 +239,7 @@ func (r *openReport) table() *table {
 	return t
 }
 
-// process is the table of what the sidecar's process takes.
+// process returns the table of the process's resources.
 func (r *openReport) process() *table {
 	t := &table{columns: []column{{name: "sidecar"}}}
 	for _, name := range []string{"resident MiB", "live heap MiB", "goroutines", "open files", "cpu s"} {

@@ -21,7 +21,7 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// connection is a sidecar as commands see it: each error is already in words.
+// connection is a connection to a sidecar. Its errors have messages for users.
 type connection struct {
 	memsidecarv1.MemoryServiceClient
 	memsidecarv1.UserServiceClient
@@ -32,18 +32,18 @@ type connection struct {
 	memsidecarv1.AdminServiceClient
 	*grpc.ClientConn
 	addr    string
-	timeout time.Duration // of each unary call; 0 is none
+	timeout time.Duration // for each unary call; 0 is none
 
 	encrypted bool
 
-	connected atomic.Bool           // something listens
-	dialing   atomic.Pointer[error] // why connecting failed last
+	connected atomic.Bool           // a server has answered
+	dialing   atomic.Pointer[error] // last error of connecting
 }
 
-// call is how far a call got.
+// call records how far a call got.
 type call struct{ sent, answered atomic.Bool }
 
-// dial prepares the connection; it is made with the first call.
+// dial prepares the connection. The first call connects.
 func (f calls) dial(p *Program) (*connection, error) {
 	if f.Timeout <= 0 {
 		return nil, usage("--timeout %s: write a time above 0, for example 30s", f.Timeout)
@@ -82,7 +82,7 @@ func (f sidecarFlag) dial(p *Program, timeout time.Duration) (*connection, error
 			p.note("the token is sent to %s unencrypted, and the network can read it; --tls encrypts it", to.Listen)
 		}
 	}
-	// The dialer resolves the name, so that a wrong one is its error, too; and it goes around the environment's proxies.
+	// The dialer resolves the name, so that it also reports a wrong one. It ignores proxies from the environment.
 	c.ClientConn, err = grpc.NewClient("passthrough:///"+to.Listen, append(options,
 		grpc.WithTransportCredentials(transport),
 		grpc.WithContextDialer(c.connect),
@@ -90,8 +90,8 @@ func (f sidecarFlag) dial(p *Program, timeout time.Duration) (*connection, error
 		grpc.WithChainUnaryInterceptor(c.unary),
 		grpc.WithChainStreamInterceptor(c.stream),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt32)), // an exported dialogue may be large
-		// memsidecar mcp goes on for days: a sidecar that comes back is found at once and not after up to two minutes, and one whose
-		// machine is gone, or whose connection a sleeping laptop lost, is noticed. The package client does the same.
+		// memsidecar mcp runs for days. A restarted sidecar is found immediately, not after up to two minutes, and a dead connection is
+		// noticed, such as after a laptop slept. The client package does the same.
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff: backoff.Config{
 				BaseDelay:  50 * time.Millisecond,
@@ -116,7 +116,7 @@ func (f sidecarFlag) dial(p *Program, timeout time.Duration) (*connection, error
 	return c, nil
 }
 
-// close ends the connection; there is nothing to do about an error.
+// close closes the connection. Errors are ignored, because nothing can be done.
 func (c *connection) close() { _ = c.Close() }
 
 func (c *connection) connect(ctx context.Context, addr string) (net.Conn, error) {
@@ -185,13 +185,13 @@ func (c *connection) stream(
 	return translatedStream{s, words}, nil
 }
 
-// translatedStream is a stream whose errors are in words.
+// translatedStream is a stream whose errors have messages for users.
 type translatedStream struct {
 	grpc.ClientStream
 	explain func(error) error
 }
 
-// SendMsg implements grpc.ClientStream. io.EOF means that RecvMsg says why.
+// SendMsg implements grpc.ClientStream. After io.EOF, RecvMsg returns the error.
 func (s translatedStream) SendMsg(m any) error { return s.words(s.ClientStream.SendMsg(m)) }
 
 // RecvMsg implements grpc.ClientStream.
@@ -204,7 +204,7 @@ func (s translatedStream) words(err error) error {
 	return s.explain(err)
 }
 
-// callTracker notes how far each call gets. grpc's own errors do not say whether they come from the other end.
+// callTracker records how far each call gets. grpc's errors do not say whether they come from the server.
 type callTracker struct{}
 
 // HandleRPC implements stats.Handler.
@@ -214,9 +214,9 @@ func (callTracker) HandleRPC(ctx context.Context, event stats.RPCStats) {
 		return
 	}
 	switch event.(type) {
-	case *stats.OutHeader: // only ever to a server that speaks the protocol
+	case *stats.OutHeader: // only sent to a server that speaks the protocol
 		state.sent.Store(true)
-	case *stats.InTrailer: // it ended the call itself
+	case *stats.InTrailer: // the server ended the call
 		state.answered.Store(true)
 	}
 }

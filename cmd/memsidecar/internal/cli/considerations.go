@@ -125,7 +125,7 @@ func (s *screen) consideration(c *memsidecarv1.Consideration) {
 	s.changes(c.GetChanges())
 }
 
-// changes are what was done to memories.
+// changes describes the changes of memories.
 func (s *screen) changes(changes []*memsidecarv1.MemoryChange) {
 	if len(changes) == 0 {
 		return
@@ -166,7 +166,7 @@ Examples:
       xargs memsidecar considerations retry -u alice`
 }
 
-// Run makes one after the other pending again, or due.
+// Run makes the considerations pending again, or due.
 func (c considerationsRetry) Run(ctx context.Context, p *Program) error {
 	scope, conn, err := c.reach(p, c.readScope)
 	if err != nil {

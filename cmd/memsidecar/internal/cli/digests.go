@@ -14,12 +14,12 @@ type digestCommands struct {
 	Summarize digestSummarize `cmd:"" help:"Summarize messages that no digest covers yet, and show the digest of the day."`
 }
 
-// wording is the flag of commands that write in a language.
+// wording is the language flag of commands that write text.
 type wording struct {
 	Language string `placeholder:"LANGUAGE" help:"BCP 47 language of the text, for example zh. By default that of the user's settings, else of the conversation."`
 }
 
-// narrowed is what the place sees, and whether only of the agent.
+// narrowed returns the scope that is visible from the place, and whether only the agent's memories count.
 func (f learnedByFlag) narrowed(at place, agent string) (*memsidecarv1.Scope, memsidecarv1.AgentFilter, error) {
 	scope, err := at.readScope()
 	if err != nil {

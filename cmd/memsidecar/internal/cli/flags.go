@@ -6,7 +6,7 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// sidecarFlag says which sidecar is meant, and how it is talked to.
+// sidecarFlag selects the sidecar and the connection's security.
 type sidecarFlag struct {
 	Addr string `variable:"MEMSIDECAR_ADDR" group:"sidecar" placeholder:"HOST:PORT" help:"Address of the sidecar (default: as configured); also MEMSIDECAR_ADDR."`
 
@@ -19,13 +19,13 @@ type sidecarFlag struct {
 	ServerName string `variable:"MEMSIDECAR_SERVER_NAME" group:"sidecar" placeholder:"NAME" help:"Name in the sidecar's certificate; also MEMSIDECAR_SERVER_NAME."`
 }
 
-// calls are the flags of commands that make calls of bounded length.
+// calls are the flags of commands with a timeout per call.
 type calls struct {
 	sidecarFlag
 	Timeout time.Duration `group:"sidecar" default:"30s" placeholder:"DURATION" help:"Longest wait for each answer (${default})."`
 }
 
-// person is whose memories a command is about.
+// person selects the user of a command.
 type person struct {
 	namespaceFlag
 	User string `short:"u" variable:"MEMSIDECAR_USER" group:"scope" placeholder:"ID" help:"The user; also MEMSIDECAR_USER."`
@@ -35,19 +35,19 @@ type namespaceFlag struct {
 	Namespace string `short:"n" variable:"MEMSIDECAR_NAMESPACE" group:"scope" placeholder:"PATH" help:"Namespace of the user; also MEMSIDECAR_NAMESPACE."`
 }
 
-// place is where something is said or asked; it decides what is visible.
+// place selects the channel, which decides what is visible.
 type place struct {
 	person
 	Channel     string `group:"scope" placeholder:"ID" help:"The channel; needs --channel-kind."`
 	ChannelKind string `group:"scope" placeholder:"KIND" enum:",direct,group,unspecified" default:"" help:"direct, group or unspecified. Decides what is visible."`
 }
 
-// agentFlag is the bot or persona.
+// agentFlag selects the bot or persona.
 type agentFlag struct {
 	Agent string `group:"scope" placeholder:"ID" help:"The bot or persona."`
 }
 
-// learnedByFlag is whose memories count.
+// learnedByFlag selects the agents whose memories count.
 type learnedByFlag struct {
 	LearnedBy string `enum:",any,this" default:"" placeholder:"WHO" help:"any, or this: only memories that --agent learned. By default as configured."`
 }
@@ -59,7 +59,7 @@ func (f learnedByFlag) filter(agent string) (memsidecarv1.AgentFilter, error) {
 	return memsidecarv1.AgentFilter(valueOf(memsidecarv1.AgentFilter_value, "AGENT_FILTER_", f.LearnedBy)), nil
 }
 
-// userScope is the scope of what concerns everything of a user.
+// userScope returns the scope of a whole user.
 func (f person) userScope() (*memsidecarv1.Scope, error) {
 	if f.User == "" {
 		return nil, usage("name the user with --user ID (or MEMSIDECAR_USER)")
@@ -67,17 +67,17 @@ func (f person) userScope() (*memsidecarv1.Scope, error) {
 	return f.optionalScope(), nil
 }
 
-// optionalScope returns the scope of a command for which --user is optional.
+// optionalScope returns the scope if --user is optional.
 func (f person) optionalScope() *memsidecarv1.Scope {
 	return &memsidecarv1.Scope{Namespace: f.Namespace, UserId: f.User}
 }
 
-// readScope is the scope of what shows or changes memories: everything of the user, unless a channel is given.
+// readScope returns the scope for showing and changing memories: the whole user, unless a channel is given.
 func (f place) readScope() (*memsidecarv1.Scope, error) {
 	return f.scope(memsidecarv1.ChannelKind_CHANNEL_KIND_DIRECT)
 }
 
-// writeScope is the scope of what stores something: visible to a bot that sets no channels, unless a channel is given.
+// writeScope returns the scope for storing: that of a bot without channels, unless a channel is given.
 func (f place) writeScope() (*memsidecarv1.Scope, error) {
 	return f.scope(memsidecarv1.ChannelKind_CHANNEL_KIND_UNSPECIFIED)
 }
@@ -90,7 +90,7 @@ func (f place) scope(kind memsidecarv1.ChannelKind) (*memsidecarv1.Scope, error)
 	return f.withChannel(scope, kind)
 }
 
-// withChannel adds the channel, of the kind given unless a flag says another.
+// withChannel adds the channel. kind is used unless a flag sets another.
 func (f place) withChannel(scope *memsidecarv1.Scope, kind memsidecarv1.ChannelKind) (*memsidecarv1.Scope, error) {
 	if f.Channel != "" && f.ChannelKind == "" {
 		return nil, usage("channel %s needs --channel-kind direct or --channel-kind group", f.Channel)

@@ -23,7 +23,7 @@ type part struct {
 	reasons                      []*reason
 }
 
-// reason is why records were left out.
+// reason is a reason for skipping, with its records.
 type reason struct {
 	Reason string `json:"reason"`
 	Bad    bool   `json:"mistake"`
@@ -31,7 +31,7 @@ type reason struct {
 	Lines  []int  `json:"lines"` // the first ones
 }
 
-// A report stays readable, and in memory, however bad a file is.
+// Limits keep a report small, however many mistakes a file has.
 const (
 	maxReasons     = 50
 	maxReasonLines = 10
@@ -43,7 +43,7 @@ func (r *report) part(file, what string) *part {
 	return p
 }
 
-// empty reports whether nothing became of anything yet.
+// empty reports whether no record was counted.
 func (r *report) empty() bool {
 	return !slices.ContainsFunc(r.parts, func(p *part) bool { return p.added+p.there+p.aside+p.skipped > 0 })
 }
@@ -55,7 +55,7 @@ func (r *report) bad() (n int) {
 	return n
 }
 
-// skip notes a record that was left out.
+// skip counts a skipped record.
 func (p *part) skip(left migrate.Skipped) {
 	if left.Bad {
 		p.skipped++
@@ -110,7 +110,7 @@ func (r *report) show(p *Program, o output) error {
 	return nil
 }
 
-// lineList names the lines.
+// lineList lists the lines.
 func (r *reason) lineList() string {
 	if len(r.Lines) == 0 {
 		return ""

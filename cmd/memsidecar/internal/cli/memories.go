@@ -124,7 +124,7 @@ func (s *screen) memory(m *memsidecarv1.Memory) {
 	)
 }
 
-// retentionOf returns how likely a memory is to be kept; "" when the answer does not say.
+// retentionOf returns how likely a memory is to be kept, or "".
 func retentionOf(m *memsidecarv1.Memory) string {
 	if m.Retention == nil {
 		return ""
@@ -132,7 +132,7 @@ func retentionOf(m *memsidecarv1.Memory) string {
 	return fmt.Sprintf("%.2f", m.GetRetention())
 }
 
-// channelName is where something was said.
+// channelName describes a channel.
 func channelName(scope *memsidecarv1.Scope) string {
 	return strings.TrimSpace(nameOf(scope.GetChannelKind().String(), "CHANNEL_KIND_") + " " + scope.GetChannelId())
 }

@@ -18,12 +18,12 @@ type numberedListsCommands struct {
 	Import numberedListsImport `cmd:"" help:"Import the list of another program."`
 }
 
-// numberedListsHelp is what is true of all commands about results.
+// numberedListsHelp is the help that all commands about numbered lists share.
 const numberedListsHelp = `Without --channel-kind, uses no channel. The current list belongs to the --session, else to the --channel, else to the --user
 of the call that stored it: pass the same flags again.
 `
 
-// numberedListScope is where numbered lists are shown.
+// numberedListScope selects where numbered lists are shown.
 type numberedListScope struct {
 	conversation
 	Session string `group:"scope" placeholder:"ID" help:"The session."`
@@ -42,7 +42,7 @@ type listFlag struct {
 	Name string `name:"list" placeholder:"NAME" help:"The registry's name. By default \"default\", or that of the current list."`
 }
 
-// registryFlags say which registry is meant.
+// registryFlags select a registry.
 type registryFlags struct {
 	listFlag
 	Registry string `enum:",user,channel,namespace" default:"" placeholder:"KIND" help:"Owner of the registry (default: the first that a flag names)."`
@@ -57,7 +57,7 @@ type languageFlag struct {
 	Language string `placeholder:"TAG" help:"Language of the line for the model, such as zh. By default that of the titles."`
 }
 
-// itemTable has a list's items.
+// itemTable returns a list's items as a table.
 func itemTable() *table {
 	return &table{columns: []column{{name: "#", right: true}, {name: "key"}, {name: "title", wraps: true}, {name: "seen"}, {name: "note"}}}
 }

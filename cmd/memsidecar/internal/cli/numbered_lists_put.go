@@ -89,7 +89,7 @@ func evictedNote(p *Program, evicted int32) {
 	}
 }
 
-// itemLines names the lines of a file instead of positions.
+// itemLines replaces positions by lines of a file.
 func itemLines(err error, file string, lines []int) error {
 	if ExitCode(err) != ExitUsage {
 		return err
@@ -104,10 +104,10 @@ func itemLines(err error, file string, lines []int) error {
 	}))
 }
 
-// listedItem is how the sidecar names an item of a list.
+// listedItem matches the sidecar's name of an item.
 var listedItem = regexp.MustCompile(`items\[(\d+)\]\.?`)
 
-// items are what to put, with the lines on which they are.
+// items returns the items to put, with their lines.
 func (c numberedListsPut) items(ctx context.Context, p *Program) (items []*memsidecarv1.RegistryItem, numbers []int, err error) {
 	in, err := p.open(ctx, c.File)
 	if err != nil {
@@ -207,7 +207,7 @@ func (c numberedListsImport) Run(ctx context.Context, p *Program) error {
 	return nil
 }
 
-// send sends the films, and says what the sidecar did with them.
+// send sends the films, and reports the outcome.
 func (c numberedListsImport) send(
 	ctx context.Context,
 	conn *connection,
@@ -238,7 +238,7 @@ func (c numberedListsImport) send(
 	return total, nil
 }
 
-// maxImportBatch is the most that one call takes.
+// maxImportBatch is the limit of one call.
 const maxImportBatch = 500
 
 // movies is a file of films.

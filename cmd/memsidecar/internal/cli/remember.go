@@ -100,7 +100,7 @@ func (c rememberCommand) consider(ctx context.Context, p *Program, conn *connect
 	return nil
 }
 
-// notRecorded says that a dialogue is considered and yet in no session.
+// notRecorded prints a note if a dialogue was considered but not recorded.
 func (p *Program) notRecorded(r *memsidecarv1.ConsiderMemorizingResponse) {
 	if why := r.GetNotRecordedReason(); why != "" {
 		p.note("not recorded in a session: %s", why)

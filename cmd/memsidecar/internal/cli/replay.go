@@ -58,10 +58,10 @@ type replayedLine struct {
 	ChannelKind string    `json:"channel_kind"`
 }
 
-// maxLineBytes bounds a line of the file. JSON may write each of the 256 KiB of a message's content as six characters.
+// maxLineBytes limits a line of the file. JSON may write each of the 256 KiB of a message's content as six characters.
 const maxLineBytes = 2 << 20
 
-// Run sends the file's dialogues, each user's in order and several users' at once.
+// Run sends the file's dialogues: each user's in order, several users' concurrently.
 func (c replayCommand) Run(ctx context.Context, p *Program) error {
 	byUser, err := c.dialogues(ctx, p)
 	if err != nil {
@@ -125,8 +125,8 @@ func (c replayCommand) dialogues(ctx context.Context, p *Program) (_ map[string]
 	return byUser, nil
 }
 
-// read groups the messages into dialogues, one for each session of a user in a channel. Channels must not be mixed, because other people
-// may see what was said in them.
+// read groups the messages into dialogues, one for each session of a user in a channel. Channels must not be mixed, because they have
+// different audiences.
 func (c replayCommand) read(in io.Reader) (map[string][]*memsidecarv1.ConsiderMemorizingRequest, error) {
 	byUser := map[string][]*memsidecarv1.ConsiderMemorizingRequest{}
 	type key struct{ user, session, channel, kind string }
@@ -218,7 +218,7 @@ type replay struct {
 	states  map[memsidecarv1.ConsiderationState]int
 	actions map[memsidecarv1.MemoryAction]int
 	refused []string
-	// of dialogues that are considered and yet in no session, with the first reason
+	// of dialogues that were considered but not recorded, with the first reason
 	unrecorded int
 	because    string
 }

@@ -46,7 +46,7 @@ Examples:
     memsidecar retrieve -u alice --context "Any plans?" >> prompt.txt`
 }
 
-// Run asks and shows what was found, best first.
+// Run retrieves and shows the hits, best first.
 func (c retrieveCommand) Run(ctx context.Context, p *Program) error {
 	scope, err := c.readScope()
 	if err != nil {
@@ -112,7 +112,7 @@ func (s *screen) promptBlock(p *Program, text string) {
 	s.say("%s\n", text)
 }
 
-// hits shows memories; with their history each says when it held.
+// hits shows memories; with their history, each has its period.
 func (s *screen) hits(hits []*memsidecarv1.RetrievedMemory, history bool) {
 	if len(hits) == 0 {
 		return
@@ -144,7 +144,7 @@ func (s *screen) hits(hits []*memsidecarv1.RetrievedMemory, history bool) {
 	s.print(t)
 }
 
-// scoreText is what a score is made of.
+// scoreText describes the parts of a score.
 func scoreText(parts *memsidecarv1.ScoreParts) string {
 	var list []string
 	for _, part := range []struct {
@@ -195,7 +195,7 @@ func (s *screen) messageHits(hits []*memsidecarv1.RetrievedMessage) {
 	s.print(t)
 }
 
-// messageLocation is the place of a message.
+// messageLocation returns the place of a message.
 func messageLocation(session string, position int64) string {
 	return fmt.Sprintf("%s #%d", session, position)
 }

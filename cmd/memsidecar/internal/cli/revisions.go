@@ -7,7 +7,7 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// memoryStateCell is a memory's state with what it means.
+// memoryStateCell describes a memory's state.
 func memoryStateCell(m *memsidecarv1.Memory) cell {
 	looks := map[memsidecarv1.MemoryState]style{
 		memsidecarv1.MemoryState_MEMORY_STATE_ACTIVE:      green,
@@ -17,12 +17,12 @@ func memoryStateCell(m *memsidecarv1.Memory) cell {
 		memsidecarv1.MemoryState_MEMORY_STATE_WITHDRAWN:   red,
 	}
 	if m.GetState() == memsidecarv1.MemoryState_MEMORY_STATE_UNSPECIFIED {
-		return cell{} // deleted, or of a sidecar that knows no states
+		return cell{} // deleted, or from an older sidecar without states
 	}
 	return cell{nameOf(m.GetState().String(), memoryStatePrefix), looks[m.GetState()]}
 }
 
-// validity is from when to when a memory held, or holds.
+// validity returns the period in which a memory holds.
 func validity(m *memsidecarv1.Memory) string {
 	from, to := date(m.GetValidStartTime()), date(m.GetValidEndTime())
 	if to == "" {
@@ -80,7 +80,7 @@ func changeName(r *memsidecarv1.MemoryRevision) string {
 	return nameOf(r.GetChange().String(), "MEMORY_REVISION_CHANGE_")
 }
 
-// previousText is what the change replaced: another memory, or the words that the memory had.
+// previousText returns what the change replaced: another memory, or the memory's earlier text.
 func previousText(r *memsidecarv1.MemoryRevision) string {
 	was := r.GetPrevious()
 	switch {
@@ -113,7 +113,7 @@ Examples:
     memsidecar memories revert -u alice mem_ixmff34jmcga2cmhdf6jbmhr`
 }
 
-// Run undoes the change and shows the memory that holds again.
+// Run undoes the change and shows the restored memory.
 func (c memoriesRevert) Run(ctx context.Context, p *Program) error {
 	scope, conn, err := c.reach(p, c.readScope)
 	if err != nil {
@@ -148,7 +148,6 @@ Examples:
     memsidecar memories release -u alice mem_ixmff34jmcga2cmhdf6jbmhr`
 }
 
-// Run releases one after the other.
 func (c memoriesRelease) Run(ctx context.Context, p *Program) error {
 	scope, conn, err := c.reach(p, c.readScope)
 	if err != nil {

@@ -22,28 +22,28 @@ type sessionsCommands struct {
 	Import   sessionsImport   `cmd:"" help:"Import a session from JSON or JSONL."`
 }
 
-// sessionsHelp is what is true of all commands about sessions.
+// sessionsHelp is the help that all commands about sessions share.
 const sessionsHelp = `Without --user, the command works on sessions without a user.
 `
 
-// currentHelp is what is true of those that take an id.
+// currentHelp is the help that commands with an optional id share.
 const currentHelp = sessionsHelp + `Without an id, it works on the current session of the channel.
 `
 
-// conversation is whose a session is and where it happens.
+// conversation selects the user and channel of a session.
 type conversation struct{ place }
 
-// readScope returns the scope of commands that show sessions: all that the user can see, unless a channel is given.
+// readScope returns the scope for showing sessions: all that the user can see, unless a channel is given.
 func (f conversation) readScope() (*memsidecarv1.Scope, error) {
 	return f.withChannel(f.optionalScope(), memsidecarv1.ChannelKind_CHANNEL_KIND_DIRECT)
 }
 
-// writeScope is the scope of what adds to sessions: those of a bot that sets no channels, unless a channel is given.
+// writeScope returns the scope for adding to sessions: that of a bot without channels, unless a channel is given.
 func (f conversation) writeScope() (*memsidecarv1.Scope, error) {
 	return f.withChannel(f.optionalScope(), memsidecarv1.ChannelKind_CHANNEL_KIND_UNSPECIFIED)
 }
 
-// sessionScope is the scope of a session that is shown. Which one is current depends on the channel in which it is spoken.
+// sessionScope returns the scope for showing a session. The current session depends on the channel.
 func (f conversation) sessionScope(id string) (scope *memsidecarv1.Scope, err error) {
 	if scope, err = f.readScope(); id == "" {
 		scope, err = f.writeScope()
@@ -54,7 +54,7 @@ func (f conversation) sessionScope(id string) (scope *memsidecarv1.Scope, err er
 	return scope, err
 }
 
-// ownSessionScope is the scope of a session that is changed, which only its own channel may do; without --channel-kind it is looked up.
+// ownSessionScope returns the scope for changing a session, which only its own channel may do. Without --channel-kind it is looked up.
 func (f conversation) ownSessionScope(ctx context.Context, conn *connection, id string) (*memsidecarv1.Scope, error) {
 	scope, err := f.sessionScope(id)
 	if err != nil || id == "" || f.ChannelKind != "" {
@@ -127,7 +127,7 @@ func (c sessionsList) Run(ctx context.Context, p *Program) error {
 	return list.show(p, c.pages, c.output)
 }
 
-// current is the current session of the channel in which commands without an id speak.
+// current returns the current session of the channel that commands without an id use.
 func (c sessionsList) current(ctx context.Context, conn *connection) (string, error) {
 	scope, err := c.writeScope()
 	if err != nil || c.User == "" || c.JSON {
@@ -137,7 +137,7 @@ func (c sessionsList) current(ctx context.Context, conn *connection) (string, er
 	return resp.GetCurrentSessionId(), err
 }
 
-// sessionPlace a session happens.
+// sessionPlace describes the channel of a session.
 func sessionPlace(s *memsidecarv1.Session) string {
 	return channelName(&memsidecarv1.Scope{ChannelKind: s.GetChannelKind(), ChannelId: s.GetChannelId()})
 }

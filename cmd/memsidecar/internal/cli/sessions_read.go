@@ -9,7 +9,7 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// transcriptFlags is whose words count in a session, and what they are called.
+// transcriptFlags select the agents whose messages count, and the speakers' labels.
 type transcriptFlags struct {
 	agentFlag
 	AgentOnly bool              `help:"Only messages exchanged with --agent."`
@@ -145,7 +145,7 @@ func (s *screen) messages(list []*memsidecarv1.SessionMessage) {
 	s.print(t)
 }
 
-// speakerName said a message.
+// speakerName returns the speaker of a message.
 func speakerName(m *memsidecarv1.Message) string {
 	role := nameOf(m.GetRole().String(), "ROLE_")
 	switch {
@@ -242,7 +242,7 @@ func (c sessionsContext) Run(ctx context.Context, p *Program) error {
 	})
 }
 
-// degraded says what was missing while answering.
+// degraded prints which parts of an answer were missing.
 func (p *Program) degraded(list []*memsidecarv1.Degradation) {
 	for _, d := range list {
 		p.note("degraded: %s", degradation(d))

@@ -78,7 +78,7 @@ func (c sessionsAppend) Run(ctx context.Context, p *Program) error {
 	})
 }
 
-// messages are what to add; of a file with the lines on which they are.
+// messages returns the messages to add; for a file, with their lines.
 func (c sessionsAppend) messages(ctx context.Context, p *Program) (list []*memsidecarv1.Message, lines []int, err error) {
 	one := len(c.Text) > 0
 	if one == (c.File != "") {
@@ -111,10 +111,10 @@ func (c sessionsAppend) messages(ctx context.Context, p *Program) (list []*memsi
 	return list, lines, nil
 }
 
-// maxAppendBatch is the most that one call takes.
+// maxAppendBatch is the limit of one call.
 const maxAppendBatch = 1000
 
-// readMessages reads a message of the API a line.
+// readMessages reads one message of the API per line.
 func readMessages(in io.Reader) (list []*memsidecarv1.Message, numbers []int, err error) {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, maxRecordBytes)
@@ -131,10 +131,10 @@ func readMessages(in io.Reader) (list []*memsidecarv1.Message, numbers []int, er
 	return list, numbers, lines.Err()
 }
 
-// listed is how the sidecar names a message of a list.
+// listed matches the sidecar's name of a message of a list.
 var listed = regexp.MustCompile(`messages\[(\d+)\]\.?`)
 
-// linesFor names lines instead of positions.
+// linesFor replaces positions by lines.
 func linesFor(message string, lines []int) string {
 	message = strings.TrimPrefix(message, "invalid request: ")
 	return listed.ReplaceAllStringFunc(message, func(found string) string {
@@ -146,7 +146,7 @@ func linesFor(message string, lines []int) string {
 	})
 }
 
-// inputName is what people know an input as.
+// inputName returns the name of an input for messages.
 func inputName(file string) string {
 	if file == "-" {
 		return "standard input"
@@ -157,7 +157,7 @@ func inputName(file string) string {
 // intervalArg is the number of user messages after which messages are considered automatically.
 type intervalArg struct {
 	given bool
-	n     *int32 // nil: not decided here
+	n     *int32 // nil: the default
 }
 
 // UnmarshalText reads a number, or "default".
@@ -175,7 +175,7 @@ func (e *intervalArg) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// everyName says in words what a session, or a user's settings, decide.
+// everyName describes the interval of a session or a user.
 func everyName(decided bool, n int32, otherwise string) string {
 	switch {
 	case !decided:
@@ -263,7 +263,7 @@ Examples:
     memsidecar sessions delete -u alice chat-1`
 }
 
-// deleted answers with what was deleted, and of which session: several may have been asked for.
+// deleted shows what was deleted, with the session, because there may be several.
 func (c sessionsDelete) deleted(p *Program, id string, resp *memsidecarv1.DeleteSessionResponse) error {
 	name, err := json.Marshal(id)
 	if err != nil {

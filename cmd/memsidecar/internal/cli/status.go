@@ -86,7 +86,7 @@ func totalCell(q *memsidecarv1.QueueTotal) cell {
 	return c
 }
 
-// share is how much of a limit is used; 0 is no limit.
+// share returns the used part of a limit; 0 is no limit.
 func share(used, limit int64) float64 {
 	if limit == 0 {
 		return 0
@@ -152,7 +152,7 @@ func (s *screen) status(addr string, r *memsidecarv1.GetStatusResponse) {
 	s.usage("today", r.GetUsage().GetToday().GetModels(), r.GetUsage().GetToday().GetCosts())
 }
 
-// breakerCell says how a part is, in a word: what its breaker is called would read as if a part that works were closed.
+// breakerCell describes a component's state in a word. The breaker's own term "closed" would read as if the component did not work.
 func breakerCell(state memsidecarv1.BreakerState) cell {
 	switch state {
 	case memsidecarv1.BreakerState_BREAKER_STATE_OPEN:
@@ -162,7 +162,7 @@ func breakerCell(state memsidecarv1.BreakerState) cell {
 	case memsidecarv1.BreakerState_BREAKER_STATE_CLOSED:
 		return cell{"ok", green}
 	default:
-		return cell{"embedded", green} // inside the process: it has no breaker
+		return cell{"embedded", green} // in this process: without a breaker
 	}
 }
 

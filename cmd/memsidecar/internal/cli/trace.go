@@ -28,7 +28,7 @@ type traceList struct {
 	output
 }
 
-// traceHelp is what is true of all commands about traces.
+// traceHelp is the help that all commands about traces share.
 const traceHelp = `Without --user, the command works on traces without a user.
 `
 
@@ -83,7 +83,7 @@ func (c traceList) Run(ctx context.Context, p *Program) error {
 
 func traceName(t *memsidecarv1.Trace) string { return nameOf(t.GetKind().String(), tracePrefix) }
 
-// formatDuration is a time as people read one: three digits are enough.
+// formatDuration returns a duration with three digits.
 func formatDuration(d time.Duration) string {
 	switch {
 	case d >= time.Second:
@@ -94,7 +94,7 @@ func formatDuration(d time.Duration) string {
 	return d.Round(time.Microsecond).String()
 }
 
-// outcome is what came of it, in a line.
+// outcome summarises the outcome in a line.
 func outcome(t *memsidecarv1.Trace) cell {
 	switch {
 	case t.GetError() != "":
@@ -180,14 +180,14 @@ func (c traceShow) Run(ctx context.Context, p *Program) error {
 	})
 }
 
-// candidateTexts finds what candidates say: a trace has their ids.
+// candidateTexts finds the texts of candidates: a trace only has their ids.
 type candidateTexts struct {
 	conn  *connection
 	scope *memsidecarv1.Scope
 	found []string
 }
 
-// missingText is what stands for the text of what was deleted since, or is not visible from here.
+// missingText replaces the text of a deleted or invisible memory.
 const missingText = "(deleted since)"
 
 func (c *candidateTexts) find(ctx context.Context, candidate *memsidecarv1.TraceCandidate) error {
@@ -245,7 +245,7 @@ func (s *screen) trace(t *memsidecarv1.Trace, texts []string) {
 	s.toolCalls(t)
 }
 
-// preciseTime is when it began, to the millisecond: traces are compared with logs.
+// preciseTime returns the start with milliseconds, for comparison with logs.
 func preciseTime(t *memsidecarv1.Trace) string {
 	return t.GetStartTime().AsTime().Local().Format("2006-01-02 15:04:05.000")
 }
