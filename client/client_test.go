@@ -339,7 +339,8 @@ func TestTokenAndTLS(t *testing.T) {
 	}
 }
 
-// TestDialRefuses: Targets that cannot work, and connections that would expose users' messages, are errors with a remedy.
+// TestGroup: A direct chat is not recalled in a group, nor one group in another. Dial's grpc options apply to these calls, and the
+// connection can be used for other services.
 func TestGroup(t *testing.T) {
 	s := sidecartest.StartProcess(t, sidecartest.ProcessOptions{})
 	var called []string
@@ -389,6 +390,7 @@ func TestGroup(t *testing.T) {
 	}
 }
 
+// TestDialRefuses: Targets that cannot work, and connections that would expose users' messages, are errors with a remedy.
 func TestDialRefuses(t *testing.T) {
 	for _, test := range []struct {
 		target  string

@@ -24,9 +24,9 @@ const (
 type Provider struct {
 	Name     string
 	Protocol Protocol
-	BaseURL  string   // empty: there is no default, it must be configured
+	BaseURL  string   // empty: no default, must be configured
 	KeyVars  []string // environment variables for its key, preferred first; none: it needs no key
-	// Default models; empty when there is none.
+	// Default models; may be empty.
 	TextModel, EmbeddingModel string
 	// Local means that it usually runs on this machine.
 	Local bool

@@ -12,7 +12,7 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// users lists all users of a namespace in pages of two.
+// usersOf lists all users of a namespace in pages of two.
 func usersOf(t *testing.T, r *sidecartest.Sidecar, request *memsidecarv1.ListUsersRequest) (list []*memsidecarv1.User) {
 	t.Helper()
 	request.PageSize, request.PageToken = 2, ""

@@ -13,7 +13,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// films returns a page of n films, numbered from first.
+// filmPage returns a page of n films, numbered from first.
 func filmPage(first, n int) []*memsidecarv1.RegistryItem {
 	items := make([]*memsidecarv1.RegistryItem, n)
 	for i := range items {

@@ -157,7 +157,7 @@ func (p *components) startWriting(context.Context) error {
 	return nil
 }
 
-// newConsiderer returns what considers dialogues.
+// newConsiderer returns the considerer of dialogues.
 func (p *components) newConsiderer() *decide.Considerer {
 	cfg := &p.cfg
 	return decide.NewConsiderer(decide.Deps{
@@ -239,7 +239,7 @@ func (p *components) startOps(ctx context.Context) error {
 	}, p.Log)
 }
 
-// storageRemarks lists a problem of storage, if there is one.
+// storageRemarks lists the problem of storage, if any.
 func storageRemarks(problem string) []string {
 	if problem == "" {
 		return nil

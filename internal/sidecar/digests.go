@@ -76,7 +76,7 @@ type digests struct {
 	log      *slog.Logger
 }
 
-// newDigests returns what makes digests. The service is not started.
+// newDigests returns the digest service. The service is not started.
 func newDigests(p *components) *digests {
 	cfg := &p.cfg
 	d := &digests{

@@ -310,7 +310,7 @@ func (m *models) chooseText(
 	return text, same, m.records.Choose(ctx, part, text.Name())
 }
 
-// recordChoice notes who does a part, and says so.
+// recordChoice records and logs the implementation of a part.
 func (m *models) recordChoice(part, implementation, why string, remote bool) {
 	m.mu.Lock()
 	m.chosen[part] = server.Component{Name: part, Implementation: implementation, Choice: why, Remote: remote}
@@ -348,14 +348,14 @@ func (m *models) components() []server.Component {
 	return list
 }
 
-// chooseAtStart waits a moment for the first choice: usually it is made at once, and until then answers are degraded.
+// chooseAtStart waits briefly for the first choice, which usually needs no time. Until then answers are degraded.
 func (m *models) chooseAtStart(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	return m.chooseAll(ctx)
 }
 
-// chooseInBackground repeats settle after an error until everything is chosen. chosen is called then.
+// chooseInBackground repeats chooseAll after errors until everything is chosen. Then it calls chosen.
 func (m *models) chooseInBackground(ctx context.Context, err error, again <-chan struct{}, chosen func()) {
 	for ; err != nil && ctx.Err() == nil; err = m.chooseAll(ctx) {
 		if !errors.Is(err, memory.ErrUnavailable) {

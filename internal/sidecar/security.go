@@ -85,7 +85,7 @@ func (e *security) reload() {
 	}
 }
 
-// openListener listens where the configuration says.
+// openListener listens on the configured address.
 func openListener(ctx context.Context, cfg *config.Config) (net.Listener, error) {
 	mode, err := listen.ParseMode(cfg.SocketMode)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/session/summary/extract"
 )
 
-// newIndexing returns the worker that indexes messages, so that they can be found by what they say.
+// newIndexing returns the worker that indexes messages for search.
 func (p *components) newIndexing() *recall.Worker {
 	cfg := &p.cfg
 	policy := namespacePolicies(p.cfg)
@@ -26,7 +26,7 @@ func (p *components) newIndexing() *recall.Worker {
 	})
 }
 
-// newWriter returns what adds messages to sessions.
+// newWriter returns the writer of sessions.
 func (p *components) newWriter() *session.Writer {
 	cfg := &p.cfg
 	config := session.WriterConfig{
@@ -101,7 +101,7 @@ func window(cfg config.Config) session.Limits {
 	return session.Limits{MaxMessages: cfg.Session.MaxMessages, MaxTurns: cfg.Session.MaxTurns, MaxRunes: cfg.Session.MaxChars}
 }
 
-// namespacePolicies says what holds in each namespace: what is configured for all, changed by the first entry that fits.
+// namespacePolicies returns the policy of each namespace: the general configuration, changed by the first matching entry.
 func namespacePolicies(cfg config.Config) func(namespace string) session.Policy {
 	general := session.Policy{
 		Enabled: cfg.Session.Enabled, MemorizeEvery: cfg.Session.MemorizeEvery, Idle: cfg.Session.Idle, TTL: cfg.Session.TTL,

@@ -44,7 +44,7 @@ type Sidecar struct {
 	closers  []func(context.Context)
 }
 
-// Options are what a sidecar takes from its process.
+// Options are the environment of a sidecar.
 type Options struct {
 	// Environ is the environment, as os.Environ returns it: keys of model providers and the variables of OpenTelemetry are read from it.
 	Environ []string
@@ -59,7 +59,7 @@ type ConfigError struct{ error }
 // Unwrap returns the cause.
 func (e ConfigError) Unwrap() error { return e.error }
 
-// Check reports what is wrong with a configuration, as far as that can be found without opening the storage or asking a model.
+// Check reports mistakes in a configuration that can be found without opening the storage or calling a model.
 func Check(cfg config.Config, environ []string) error {
 	if err := (&models{cfg: cfg, environ: environ}).check(); err != nil {
 		return err
@@ -108,7 +108,7 @@ func Start(ctx context.Context, cfg config.Config, options Options) (_ *Sidecar,
 	return s, nil
 }
 
-// CatchUp waits until everything that was said can be recalled. It is for programs that measure recall.
+// CatchUp waits until all messages can be recalled. It is for programs that measure recall.
 func (s *Sidecar) CatchUp() { s.indexing.CatchUp() }
 
 func (s *Sidecar) onStop(closer func(context.Context)) { s.closers = append(s.closers, closer) }

@@ -14,15 +14,15 @@ import (
 
 // How forgetting is measured, with the facts that *.questions.json names as text:
 //
-//   - A text holds a fact when it has all words of it, whatever their case and order, little words left out.
-//   - After the last session each fact is asked for twice, with the file's question and with the fact itself, ten hits each.
-//   - A fact to be remembered is kept when a memory that is returned holds it.
-//   - A fact taken back in a session is forgotten unless a memory is returned that holds it and cites a message of an earlier
-//     session: what the user says while taking it back may be remembered.
+//   - A text matches a fact if it contains all words of the fact except stop words, in any case and order.
+//   - After the last session two queries are made for each fact, the file's question and the fact itself, with ten hits each.
+//   - A fact to be remembered is kept if a retrieved memory matches it.
+//   - A fact that was retracted in a session is forgotten unless a retrieved memory matches it and cites a message of an earlier
+//     session: the retraction itself may be remembered.
 //
-// Facts that the user never said in these words count nowhere: to be remembered, those that no turn marked as worth
-// remembering holds; taken back, those that no such turn of an earlier session holds. Nor do those that are taken back and said
-// again later. Not to have remembered anything forgets it, too: so the share is also told of facts that a memory held before.
+// Facts that the user never stated in these words do not count. To count as remembered, a fact must be in a turn marked as worth
+// remembering; to count as forgotten, in such a turn of an earlier session. Facts that are retracted and stated again later do not
+// count either. A sidecar that remembers nothing forgets everything, so the share of facts that a memory matched before is also reported.
 
 // share counts a part of a whole.
 type share struct{ part, whole int }

@@ -20,13 +20,12 @@ type GateOptions struct {
 
 const gateNamespace = "gate"
 
-// Gate measures what is remembered against labels.
+// Gate compares memories with labels.
 //
-// Of Memora's format each file is a user. Its sessions are considered in their order. A user's turn counts as remembered when
-// a memory that this consideration added, confirmed or changed cites it; of one that it only confirmed, the turn at whose time
-// it was last mentioned. A session of type no_memory is clean when its consideration changed nothing. Of the zh_gate format
-// each line is a dialogue of one message, and remembered when its consideration added, confirmed or changed a memory.
-// facts.go says how forgetting is measured.
+// In Memora's format each file is a user, whose sessions are considered in order. A user's turn counts as remembered if a memory that
+// this consideration added, confirmed or changed cites it; for a confirmed memory, the turn at the time of its last mention. A session
+// of type no_memory is clean if its consideration changed nothing. In the zh_gate format each line is a dialogue of one message. It is
+// remembered if its consideration added, confirmed or changed a memory. facts.go describes how forgetting is measured.
 func Gate(ctx context.Context, s *Sidecar, o GateOptions) (Report, error) {
 	files, err := readGate(o.Files)
 	if err != nil {

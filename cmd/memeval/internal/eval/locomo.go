@@ -43,11 +43,11 @@ func categoryName(category int) string {
 
 // LoCoMo replays a file of LoCoMo's format and measures how much of the evidence of its questions is found.
 //
-// Each conversation is a namespace. The first speaker is a user, the second speaks as that user's bot, under its name; each
-// LoCoMo session is a session, appended message by message with its time and considered once. Then the same is done the
-// other way round, so that both are remembered. Recall at k is the mean, over the questions with evidence, of the share of
-// evidence turns that are among the first k hits: of messages, a hit is the turn itself; of memories, those that it cites,
-// with both speakers' memories merged by score; of both, messages of the first speaker's index and memories merged by score.
+// Each conversation is a namespace. The first speaker is the user, the second one the user's bot under its name. Each LoCoMo session
+// is a session: its messages are appended with their times and considered once. Then the roles are swapped, so that both speakers have
+// memories. Recall at k is the mean, over the questions with evidence, of the share of evidence turns that are among the first k hits.
+// A message hit stands for its turn, a memory hit for the turns that it cites. Both speakers' memories are merged by score. For both
+// sources, messages of the first speaker's index and memories are merged by score.
 func LoCoMo(ctx context.Context, s *Sidecar, o LoCoMoOptions) (Report, error) {
 	conversations, err := readLoCoMo(o.File)
 	if err != nil {
