@@ -222,10 +222,10 @@ func TestCallsHaveDeadlines(t *testing.T) {
 
 // TestRecallTimeout: When the timeout for recall passes, the bot continues and the hook gets the error.
 func TestRecallTimeout(t *testing.T) {
-	var told []string
+	var reported []string
 	s, c := startFaulty(t, nil, client.WithRecallTimeout(time.Millisecond), client.WithRememberTimeout(time.Millisecond),
 		client.WithOnError(func(_ context.Context, call string, err error) {
-			told = append(told, call+" "+status.Code(err).String())
+			reported = append(reported, call+" "+status.Code(err).String())
 		}))
 	s.hang = true
 	if r := c.Recall(t.Context(), client.Direct("anna"), "tea"); r.PromptContext != "" || r.Reason == "" {
@@ -234,8 +234,8 @@ func TestRecallTimeout(t *testing.T) {
 	if got := c.Remember(t.Context(), client.Direct("anna"), client.Said("tea")); got != nil {
 		t.Errorf("remembered %v", got)
 	}
-	if want := []string{"Recall DeadlineExceeded", "Remember DeadlineExceeded"}; !slices.Equal(told, want) {
-		t.Errorf("the hook got %q, want %q", told, want)
+	if want := []string{"Recall DeadlineExceeded", "Remember DeadlineExceeded"}; !slices.Equal(reported, want) {
+		t.Errorf("the hook got %q, want %q", reported, want)
 	}
 }
 

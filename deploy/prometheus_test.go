@@ -244,9 +244,9 @@ func startPrometheus(t *testing.T, program, target string) string {
 		"--web.listen-address=127.0.0.1:0"))
 	var log strings.Builder
 	for lines.Scan() {
-		if told := listening.FindStringSubmatch(lines.Text()); told != nil {
+		if addresses := listening.FindStringSubmatch(lines.Text()); addresses != nil {
 			go drain(lines)
-			return "http://" + told[1]
+			return "http://" + addresses[1]
 		}
 		log.WriteString(lines.Text() + "\n")
 	}

@@ -188,11 +188,11 @@ func acceptance(n int64, user memory.User) queue.Acceptance {
 // user.
 func BenchmarkLongHistory(b *testing.B) {
 	dir := b.TempDir()
-	const veteran, novice = "veteran", "novice"
+	const established, newcomer = "veteran", "novice"
 	withQueue(b, dir, func(q *sqlstore.Queue) load.Stats {
 		return load.Run(b.Context(), load.Limits{Callers: 64, Calls: 20_000}, func(ctx context.Context, n int64) (load.Answer, error) {
-			a := acceptance(n, memory.User{Namespace: memory.DefaultNamespace, ID: veteran})
-			a.Skip = map[string]string{veteran: "long ago"} // stored as final
+			a := acceptance(n, memory.User{Namespace: memory.DefaultNamespace, ID: established})
+			a.Skip = map[string]string{established: "long ago"} // stored as final
 			_, err := q.Accept(ctx, a)
 			return load.Answer{}, err
 		})
@@ -203,7 +203,7 @@ func BenchmarkLongHistory(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	items := []*memsidecarv1.ImportMemoriesRequest{{Item: &memsidecarv1.ImportMemoriesRequest_Scope{Scope: sidecartest.Direct(veteran)}}}
+	items := []*memsidecarv1.ImportMemoriesRequest{{Item: &memsidecarv1.ImportMemoriesRequest_Scope{Scope: sidecartest.Direct(established)}}}
 	for n := range 5000 {
 		items = append(items, &memsidecarv1.ImportMemoriesRequest{Item: &memsidecarv1.ImportMemoriesRequest_Memory{
 			Memory: &memsidecarv1.Memory{Text: load.Statement(n), Kind: memsidecarv1.MemoryKind_MEMORY_KIND_FACT},
@@ -227,5 +227,5 @@ func BenchmarkLongHistory(b *testing.B) {
 			}
 		}
 	}
-	compare(b, "consideration, user of long standing / new user", 1.2, consider(veteran), consider(novice))
+	compare(b, "consideration, user of long standing / new user", 1.2, consider(established), consider(newcomer))
 }

@@ -40,13 +40,13 @@ func BenchmarkRetrieveDuringWrites(b *testing.B) {
 				return p99
 			}
 			round(0, retrieve, consider) // warm-up
-			var beside, alone []time.Duration
+			var during, alone []time.Duration
 			for n := uint64(1); b.Loop(); n++ {
 				p.settle(b, target)
 				alone = append(alone, round(2*n, retrieve))
-				beside = append(beside, round(2*n+1, retrieve, consider))
+				during = append(during, round(2*n+1, retrieve, consider))
 			}
-			report(b, fmt.Sprintf("p99 of %d Retrieve/s beside %g ConsiderMemorizing/s / alone", reading, writing), 1.5, median(beside), median(alone))
+			report(b, fmt.Sprintf("p99 of %d Retrieve/s beside %g ConsiderMemorizing/s / alone", reading, writing), 1.5, median(during), median(alone))
 		})
 	}
 }

@@ -70,7 +70,7 @@ func TestDiskFaults(t *testing.T) {
 			if fault.file == "" {
 				paths = []string{sqlite.DatabasePath(dir), sqlite.DatabasePath(dir) + "-wal"}
 			}
-			mend := injectFault(t, p.command.Process.Pid, fault.inject, paths...)
+			restore := injectFault(t, p.command.Process.Pid, fault.inject, paths...)
 			try(t, p, l, 5, 15)
 			_, _ = p.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: &memsidecarv1.Scope{UserId: "nobody"}}) // empties the log
 			try(t, p, l, 15, 25)
@@ -89,7 +89,7 @@ func TestDiskFaults(t *testing.T) {
 				_ = sidecartest.Must(p.ListMemories(t.Context(), &memsidecarv1.ListMemoriesRequest{Scope: sidecartest.Direct("user")}))(t)
 				_ = sidecartest.Must(p.ListConsiderations(t.Context(), &memsidecarv1.ListConsiderationsRequest{Scope: sidecartest.Direct("user")}))(t)
 			}
-			mend()
+			restore()
 			t.Logf("%d of 20 were acknowledged during the fault; storage was %s", during, storage)
 
 			p.servesAgain(t)
@@ -187,7 +187,7 @@ func (p *process) servesAgain(t *testing.T) {
 }
 
 // injectFault makes calls of a running process fail on some files until mend is called.
-func injectFault(t *testing.T, pid int, inject string, paths ...string) (mend func()) {
+func injectFault(t *testing.T, pid int, inject string, paths ...string) (restore func()) {
 	t.Helper()
 	calls, _, _ := strings.Cut(inject, ":")
 	args := []string{"-f", "-p", strconv.Itoa(pid), "-o", os.DevNull, "-e", "trace=" + calls, "-e", "inject=" + inject}

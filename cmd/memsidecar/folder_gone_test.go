@@ -78,7 +78,7 @@ func folderCases() map[string]goneCase {
 		t.Helper()
 		sidecartest.Must(sqlite.Files{}.Restore(context.Background(), p.backup, p.dir, true, time.Now()))(t)
 	}
-	away := func(t *testing.T, p gonePaths) { t.Helper(); rename(t, p.dir, p.aside) }
+	absent := func(t *testing.T, p gonePaths) { t.Helper(); rename(t, p.dir, p.aside) }
 	back := func(t *testing.T, p gonePaths) { t.Helper(); rename(t, p.aside, p.dir) }
 	return map[string]goneCase{
 		"the folder is removed": {
@@ -88,12 +88,12 @@ func folderCases() map[string]goneCase {
 			},
 			returns: restore, absent: true, reason: moved, kept: keepsBackup,
 		},
-		"the folder is moved away and back":              {goes: away, returns: back, absent: true, reason: moved, short: true},
-		"the folder of an encrypted database moves away": {goes: away, returns: back, absent: true, reason: moved, environ: []string{sidecartest.KeyEnviron}},
+		"the folder is moved away and back":              {goes: absent, returns: back, absent: true, reason: moved, short: true},
+		"the folder of an encrypted database moves away": {goes: absent, returns: back, absent: true, reason: moved, environ: []string{sidecartest.KeyEnviron}},
 		"an empty folder takes its place": {
 			goes: func(t *testing.T, p gonePaths) {
 				t.Helper()
-				away(t, p)
+				absent(t, p)
 				sidecartest.NoError(t, os.Mkdir(p.dir, 0o700))
 			},
 			returns: func(t *testing.T, p gonePaths) {

@@ -167,8 +167,8 @@ func TestHangingSidecarDoesNotBlockAnswers(t *testing.T) {
 func TestOtherPluginsDialoguesAreRemembered(t *testing.T) {
 	buildPlugin(t)
 	s := sidecartest.StartProcess(t, sidecartest.ProcessOptions{})
-	patience := sidecartest.Timeout.Milliseconds()
-	b := startBot(t, map[string]any{"address": s.Addr, "retrieveTimeout": patience, "callTimeout": patience})
+	timeout := sidecartest.Timeout.Milliseconds()
+	b := startBot(t, map[string]any{"address": s.Addr, "retrieveTimeout": timeout, "callTimeout": timeout})
 	expect(t, b.direct("dave", "I have two cats."), "") // unanswered
 	expect(t, b.direct("carol", "I am allergic to peanuts."), "noted")
 	b.flush()
@@ -179,7 +179,7 @@ func TestOtherPluginsDialoguesAreRemembered(t *testing.T) {
 	expect(t, b.direct("carol", "记忆列表"), "我记得：\n1. The user is allergic to peanuts.")
 	b.stop()
 
-	b = startBot(t, map[string]any{"address": s.Addr, "namespace": "quiet", "retrieveTimeout": patience, "callTimeout": patience, "remember": false})
+	b = startBot(t, map[string]any{"address": s.Addr, "namespace": "quiet", "retrieveTimeout": timeout, "callTimeout": timeout, "remember": false})
 	expect(t, b.direct("carol", "I am allergic to peanuts."), "noted")
 	b.flush()
 	settle(t, s.Addr, "quiet", []string{"carol"})

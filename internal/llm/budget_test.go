@@ -27,7 +27,7 @@ func (p *recordingBudget) Reserve(_ context.Context, tokens int64) (func(int64),
 
 func TestBudget(t *testing.T) {
 	request := llm.Request{Prompt: strings.Repeat("word", 10) + "喝茶", Schema: map[string]any{"type": "object"}} // 10 + 2 + 5 tokens
-	away := errors.New("HTTP 500")
+	unavailable := errors.New("HTTP 500")
 	for name, test := range map[string]struct {
 		inner fake
 		took  int64
@@ -35,7 +35,7 @@ func TestBudget(t *testing.T) {
 		"the provider says":         {fake{resp: llm.Response{Text: "t", Usage: llm.Usage{InputTokens: 7, OutputTokens: 3}}}, 10},
 		"the provider says nothing": {fake{resp: llm.Response{Text: "四个字词"}}, 17 + 4},
 		"it fails, and costs":       {fake{resp: llm.Response{Usage: llm.Usage{InputTokens: 7}}, err: llm.ErrNoAnswer}, 7},
-		"it fails":                  {fake{err: away}, 0},
+		"it fails":                  {fake{err: unavailable}, 0},
 	} {
 		p := &recordingBudget{}
 		_, err := llm.WithBudget(&test.inner, p).Generate(t.Context(), request)

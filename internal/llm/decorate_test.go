@@ -80,10 +80,10 @@ func TestBreaker(t *testing.T) {
 				}
 			}
 		}
-		away := &memory.TransientError{Err: errors.New("HTTP 503")}
+		unavailable := &memory.TransientError{Err: errors.New("HTTP 503")}
 		for range 2 {
-			if err := ask(away); !errors.Is(err, away) {
-				t.Errorf("%v became %v", away, err)
+			if err := ask(unavailable); !errors.Is(err, unavailable) {
+				t.Errorf("%v became %v", unavailable, err)
 			}
 		}
 		calls := inner.calls

@@ -57,9 +57,9 @@ func TestWaitIsCappedByTheServer(t *testing.T) {
 	if c.GetState() != sidecartest.Pending {
 		t.Errorf("is %s", c)
 	}
-	waits := r.Consideration(t, sidecartest.Direct("u"), "con_seeded_u")
-	if waits.GetState() != sidecartest.Pending || waits.GetError() != "the model is away" || waits.GetAttemptCount() != 1 {
-		t.Errorf("the postponed consideration is %s", waits)
+	postponed := r.Consideration(t, sidecartest.Direct("u"), "con_seeded_u")
+	if postponed.GetState() != sidecartest.Pending || postponed.GetError() != "the model is away" || postponed.GetAttemptCount() != 1 {
+		t.Errorf("the postponed consideration is %s", postponed)
 	}
 }
 
@@ -190,9 +190,9 @@ func TestGroupDialogueHasAnOutcomeForEachSpeaker(t *testing.T) {
 			t.Errorf("%s: %s stored %s", user, theirs, stored)
 		}
 		e := r.Export(t, sidecartest.WithoutChannel(user))
-		for other, theirWord := range want {
-			if other != user && theirWord != "" && e.Holds(theirWord) {
-				t.Errorf("%s's export holds %q of %s", user, theirWord, other)
+		for other, quoted := range want {
+			if other != user && quoted != "" && e.Holds(quoted) {
+				t.Errorf("%s's export holds %q of %s", user, quoted, other)
 			}
 		}
 		if !e.Holds("Hello, both!") || !e.Holds(word) {

@@ -119,20 +119,20 @@ func TestDigestIncludesSkippedMessages(t *testing.T) {
 	p.Ignore("never mind")
 	p.Say("The user likes tea.")
 	r := sidecartest.Serve(t, append(sidecartest.UseProvider("openai", p), "digest.interval=0")...)
-	tell := func(user, text string) *memsidecarv1.Digest {
+	check := func(user, text string) *memsidecarv1.Digest {
 		t.Helper()
 		r.Consider(t, sidecartest.Direct(user), sidecartest.Said(text), sidecartest.Answered("OK."))
 		return summarize(t, r, sidecartest.Direct(user), "")
 	}
 	const text = "I like tea, I will drink no coffee in the evening, and I have to buy cups."
-	d := tell("skipped", text+" But never mind.")
+	d := check("skipped", text+" But never mind.")
 	if preferences(d) != "drink=tea" || len(d.GetDecisions()) != 1 || len(d.GetTasks()) != 1 {
 		t.Errorf("the digest of skipped messages is %v", d)
 	}
 	if list := r.Memories(t, sidecartest.Direct("skipped")); len(list) != 0 {
 		t.Errorf("remembered are %v", list)
 	}
-	d = tell("remembered", text)
+	d = check("remembered", text)
 	list := r.Memories(t, sidecartest.Direct("remembered"))
 	if len(d.GetPreferences()) != 1 || len(d.GetDecisions()) != 1 || len(d.GetTasks()) != 1 || len(list) != 1 {
 		t.Fatalf("the digest of remembered messages is %v, and the memories are %v", d, list)

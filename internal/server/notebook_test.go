@@ -30,9 +30,9 @@ func TestDigestOfADayWithoutMidnight(t *testing.T) {
 	r.AppendTo(t, sidecartest.Direct("u"), on("2026-03-07T12:00:00Z", sidecartest.Said("我喜欢爬黄山。")), on("2026-03-08T04:30:00Z", sidecartest.Said("我喜欢喝乌龙茶。")),
 		on("2026-03-08T05:30:00Z", sidecartest.Said("我喜欢打羽毛球。")), on("2026-03-09T03:30:00Z", sidecartest.Said("我喜欢下围棋。")))
 	want := map[string]string{"2026-03-07": "喜欢=爬黄山 喜欢=喝乌龙茶", "2026-03-08": "喜欢=打羽毛球 喜欢=下围棋"}
-	for day, told := range want {
-		if d := summarize(t, r, sidecartest.Direct("u"), day); d.GetDay() != day || preferences(d) != told || d.GetWaitingCount() != 0 {
-			t.Errorf("the digest of %s is that of %s, with %s and %d waiting; want %s", day, d.GetDay(), preferences(d), d.GetWaitingCount(), told)
+	for day, days := range want {
+		if d := summarize(t, r, sidecartest.Direct("u"), day); d.GetDay() != day || preferences(d) != days || d.GetWaitingCount() != 0 {
+			t.Errorf("the digest of %s is that of %s, with %s and %d waiting; want %s", day, d.GetDay(), preferences(d), d.GetWaitingCount(), days)
 		}
 	}
 	var listed []string

@@ -140,11 +140,11 @@ func TestRequestToForgetWithdrawsMemories(t *testing.T) {
 	// Reverting restores a list that lost an entry.
 	scope = sidecartest.Direct("undone")
 	r.Consider(t, scope, sidecartest.Said("Add eggs and bread to my shopping list"), sidecartest.Answered("OK"))
-	struck := r.Consider(t, scope, sidecartest.Said("Take the eggs off my shopping list"), sidecartest.Answered("OK")).GetChanges()[0]
-	if struck.GetAction() != updated || struck.GetReason() == "" || strings.Contains(struck.GetText(), "eggs") {
-		t.Errorf("striking off did %v", struck)
+	shortened := r.Consider(t, scope, sidecartest.Said("Take the eggs off my shopping list"), sidecartest.Answered("OK")).GetChanges()[0]
+	if shortened.GetAction() != updated || shortened.GetReason() == "" || strings.Contains(shortened.GetText(), "eggs") {
+		t.Errorf("striking off did %v", shortened)
 	}
-	sidecartest.Must(r.RevertMemory(t.Context(), &memsidecarv1.RevertMemoryRequest{Scope: scope, MemoryId: struck.GetMemoryId()}))(t)
+	sidecartest.Must(r.RevertMemory(t.Context(), &memsidecarv1.RevertMemoryRequest{Scope: scope, MemoryId: shortened.GetMemoryId()}))(t)
 	if got := r.Texts(t, scope, "shopping list"); len(got) != 1 || !strings.Contains(got[0], "eggs and bread") {
 		t.Errorf("undone, found %q", got)
 	}

@@ -19,23 +19,23 @@ type room struct {
 // consider considers a dialogue of the room, waits for all speakers' outcomes, and returns the memories of each.
 func (g room) consider(t *testing.T, messages ...*memsidecarv1.Message) map[string][]string {
 	t.Helper()
-	heard := map[string][]string{}
+	memories := map[string][]string{}
 	for _, m := range messages {
 		if m.GetRole() == memsidecarv1.Role_ROLE_USER {
-			heard[m.GetSpeakerId()] = nil
+			memories[m.GetSpeakerId()] = nil
 		}
 	}
 	g.Consider(t, sidecartest.Group(messages[0].GetSpeakerId(), g.id), messages...)
-	for who := range heard {
+	for who := range memories {
 		g.Consider(t, sidecartest.Group(who, g.id), sidecartest.Said("ok")) // queued after it
 		for _, m := range g.Memories(t, sidecartest.Group(who, g.id)) {
-			heard[who] = append(heard[who], m.GetText())
+			memories[who] = append(memories[who], m.GetText())
 			if m.GetProvenance().GetSpeakerId() != who || m.GetScope().GetUserId() != who {
 				t.Errorf("%s has statements of %s: %v", who, m.GetProvenance().GetSpeakerId(), m)
 			}
 		}
 	}
-	return heard
+	return memories
 }
 
 // TestStatementBelongsToItsSpeaker: In a group a statement becomes a memory of its speaker only.

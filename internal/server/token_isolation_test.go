@@ -302,11 +302,11 @@ func TestTokenReachesOnlyItsNamespace(t *testing.T) {
 	// With its own namespace, or none, the token finds nothing of the other, by any id.
 	reads, strict := readCalls(), strictCalls()
 	tables := []map[string]func(context.Context, *memsidecarv1.Scope) (proto.Message, error){moreReads(a)}
-	spy := victim{scope: others[0].scope, memoryID: others[0].memory, considerationID: others[0].consideration}
-	spy.pageToken = pages["ListMemories"]
+	attacker := victim{scope: others[0].scope, memoryID: others[0].memory, considerationID: others[0].consideration}
+	attacker.pageToken = pages["ListMemories"]
 	results := resultAttempts(a)
 	delete(results, "FilterUnseen") // it would find items that PutItems stores
-	tables = append(tables, attempts(a, spy), results, sessionAttempts(a, knownIDs{
+	tables = append(tables, attempts(a, attacker), results, sessionAttempts(a, knownIDs{
 		session: "imported", traces: others[0].traces, pages: map[string]string{"messages": pages["ListMessages"], "sessions": pages["ListSessions"]},
 	}))
 	tried := map[string]bool{}

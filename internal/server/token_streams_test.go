@@ -36,7 +36,7 @@ func TestProfilesNeedAnAdminToken(t *testing.T) {
 		tokens[id] = sidecartest.AddToken(t, file, id, grant)
 	}
 	r := sidecartest.Serve(t, sidecartest.HTTPListen, "http.pprof=true", "auth.tokens_file="+file)
-	look := func(path string, authorization ...string) (int, http.Header, string) {
+	check := func(path string, authorization ...string) (int, http.Header, string) {
 		t.Helper()
 		req := sidecartest.Must(http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+r.HTTP+path, http.NoBody))(t)
 		req.Header["Authorization"] = authorization
@@ -65,7 +65,7 @@ func TestProfilesNeedAnAdminToken(t *testing.T) {
 			if id == "none" {
 				authorization = nil
 			}
-			got, header, text := look(path, authorization...)
+			got, header, text := check(path, authorization...)
 			if got != want.status || got != http.StatusOK && !strings.Contains(text, want.says) {
 				t.Errorf("%s with the token %q: %d %q, want %d and %q", path, id, got, text, want.status, want.says)
 			}
@@ -83,12 +83,12 @@ func TestProfilesNeedAnAdminToken(t *testing.T) {
 		"another scheme": {[]string{"Basic " + tokens["admin"]}, http.StatusUnauthorized},
 		"no scheme":      {[]string{tokens["admin"]}, http.StatusUnauthorized},
 	} {
-		if got, _, _ := look("/debug/pprof/", test.authorization...); got != test.want {
+		if got, _, _ := check("/debug/pprof/", test.authorization...); got != test.want {
 			t.Errorf("%s: %d, want %d", name, got, test.want)
 		}
 	}
 	for _, path := range []string{"/healthz", "/readyz", "/metrics"} {
-		if got, _, _ := look(path); got != http.StatusOK {
+		if got, _, _ := check(path); got != http.StatusOK {
 			t.Errorf("%s needs a token: %d", path, got)
 		}
 	}

@@ -118,9 +118,9 @@ func TestNamespaceDefaultsToTheTokens(t *testing.T) {
 func TestTotalsOfAllNamespacesAreForAdmins(t *testing.T) {
 	t.Parallel()
 	r, tokens := sidecartest.ServeGuarded(t)
-	for name, told := range map[string]bool{"reader": false, "a": false, "head": true, "admin": true} {
+	for name, visible := range map[string]bool{"reader": false, "a": false, "head": true, "admin": true} {
 		status := sidecartest.Must(r.As(t, tokens[name]).GetStatus(t.Context(), &memsidecarv1.GetStatusRequest{}))(t)
-		if got := status.GetQueue().GetTotal() != nil; got != told || status.GetQueue() == nil {
+		if got := status.GetQueue().GetTotal() != nil; got != visible || status.GetQueue() == nil {
 			t.Errorf("%s sees all queues: %v, of its own: %v", name, got, status.GetQueue() != nil)
 		}
 	}

@@ -111,8 +111,8 @@ func TestVisibilityLevels(t *testing.T) {
 				what := storedObject{c.GetChanges()[0].GetMemoryId(), c.GetId()}
 				for _, from := range places() {
 					want := visible(from.name, stored.name)
-					for name, look := range objectCalls() {
-						if got := look(t, r, from.scope, what); got != want {
+					for name, call := range objectCalls() {
+						if got := call(t, r, from.scope, what); got != want {
 							t.Errorf("%s: data stored in %q is visible from %q: %v, want %v", name, stored.name, from.name, got, want)
 						}
 					}

@@ -249,7 +249,7 @@ func storageRemarks(problem string) []string {
 
 // serve answers calls, and resumes postponed work whenever storage or a model recovers.
 func (p *components) serve(ctx context.Context, listener net.Listener) error {
-	unsettled := p.models.chooseAtStart(ctx)
+	modelErr := p.models.chooseAtStart(ctx)
 	go func() { p.failed <- p.server.Serve(listener) }()
 	p.onStop(p.server.Stop)
 	if err := p.startAPI(ctx, p.cfg, p.Log); err != nil {
@@ -279,7 +279,7 @@ func (p *components) serve(ctx context.Context, listener net.Listener) error {
 	})
 	go func() {
 		defer close(settling)
-		p.models.chooseInBackground(watching, unsettled, storageRecovered, p.models.recovered.Notify)
+		p.models.chooseInBackground(watching, modelErr, storageRecovered, p.models.recovered.Notify)
 	}()
 	go background.Run(watching, p.models.recovered, func() (again time.Time) {
 		p.considerer.Resume()

@@ -52,8 +52,7 @@ const (
 	auto         = "auto"
 	providerNone = "local" // the embedded embedder
 	ruleBased    = "rules" // the embedded decider and summariser
-	// modelDimensions is how many numbers of a model's vectors are used unless the configuration says otherwise, or the
-	// model has fewer.
+	// modelDimensions is the default length of vectors. A model may have fewer dimensions.
 	modelDimensions = 768
 )
 

@@ -65,8 +65,8 @@ func (m *models) changed(status breaker.Status) {
 	}
 }
 
-// unavailable says whether a model is unavailable that does one of the parts, and when it may be asked again. What is done by rules has a
-// breaker that never opens.
+// unavailable reports whether the model of one of the parts is unavailable, and when it may be called again. The breaker of rules never
+// opens.
 func (m *models) unavailable(parts ...string) retry.Unavailable {
 	return func() (until time.Time, unavailable bool) {
 		for _, part := range parts {

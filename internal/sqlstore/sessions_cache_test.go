@@ -185,7 +185,7 @@ var operations = map[string]func(ctx context.Context, c *conversations, scope me
 func TestSessionCacheAnswersLikeNoCache(t *testing.T) {
 	first, second := t.TempDir(), t.TempDir()
 	synctest.Test(t, func(t *testing.T) { // the same time for both
-		knowing, reading := converse(dbtest.Open(t, sqlite.Options{Dir: first})), converse(dbtest.Open(t, sqlite.Options{Dir: second}))
+		cached, reading := converse(dbtest.Open(t, sqlite.Options{Dir: first})), converse(dbtest.Open(t, sqlite.Options{Dir: second}))
 		unknown := func() { // undone writes leave nothing in the cache
 			undone := errors.New("undone")
 			if err := reading.db.Write(t.Context(), func(sqldb.Tx) error { return undone }); !errors.Is(err, undone) {
@@ -200,23 +200,23 @@ func TestSessionCacheAnswersLikeNoCache(t *testing.T) {
 			happenings []string
 		}{{"the current one", chat(""), slices.Sorted(maps.Keys(operations))}, {"one that is named", chat("named"), some}, {"a group's", inLobby, some}} {
 			place, scope := p.place, p.scope
-			for _, happening := range p.happenings {
-				id, got := knowing.say(t.Context(), scope)
+			for _, operation := range p.happenings {
+				id, got := cached.say(t.Context(), scope)
 				_, want := reading.say(t.Context(), scope)
 				unknown()
-				got += operations[happening](t.Context(), knowing, scope, id)
-				want += operations[happening](t.Context(), reading, scope, id)
+				got += operations[operation](t.Context(), cached, scope, id)
+				want += operations[operation](t.Context(), reading, scope, id)
 				unknown()
-				_, last := knowing.say(t.Context(), scope)
+				_, last := cached.say(t.Context(), scope)
 				got += last
 				_, last = reading.say(t.Context(), scope)
 				want += last
 				unknown()
 				if got != want {
-					t.Errorf("%s %s: answered\n%s\nbut when everything is read\n%s", place, happening, got, want)
+					t.Errorf("%s %s: answered\n%s\nbut when everything is read\n%s", place, operation, got, want)
 				}
-				if same(t, knowing.dump(t), reading.dump(t)); t.Failed() {
-					t.Fatalf("this was when %s %s", place, happening)
+				if same(t, cached.dump(t), reading.dump(t)); t.Failed() {
+					t.Fatalf("this was when %s %s", place, operation)
 				}
 			}
 		}

@@ -164,15 +164,15 @@ func TestInterruptedForgetIsCompleted(t *testing.T) {
 // session remains usable.
 func TestForgetDuringAppendIsComplete(t *testing.T) {
 	db := dbtest.Open(t, sqlite.Options{Dir: t.TempDir()})
-	meddling := &hookedDB{Access: db}
-	s := sqlstore.NewSessions(meddling, sqlstore.NewQueue(meddling))
+	hooked := &hookedDB{Access: db}
+	s := sqlstore.NewSessions(hooked, sqlstore.NewQueue(hooked))
 	appendTexts(t, s, chat("s"), "one")
 	for range 3 {
-		meddling.then = func() { appendTexts(t, s, chat("s"), "meanwhile") }
+		hooked.then = func() { appendTexts(t, s, chat("s"), "meanwhile") }
 		if _, err := s.Forget(t.Context(), ann); err != nil {
 			t.Fatal(err)
 		}
-		meddling.then = nil
+		hooked.then = nil
 		got, err := s.Get(t.Context(), viewerOf(chat("s")), "s")
 		if err == nil && !slices.Contains(got.Participants, ann.ID) || err != nil && !errors.Is(err, memory.ErrNotFound) {
 			t.Errorf("the session is %+v, %v", got, err)

@@ -202,12 +202,12 @@ var (
 
 // read collects the sidecar's output, and closes ready when the sidecar listens.
 func (s *Process) read(output io.Reader, wantHTTP, wantAPI bool, ready chan<- struct{}) {
-	told := false
+	announced := false
 	lines := bufio.NewScanner(output)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		fmt.Fprintln(&s.log, lines.Text())
-		if told {
+		if announced {
 			continue
 		}
 		if found := readyLine.FindStringSubmatch(lines.Text()); found != nil {
@@ -220,7 +220,7 @@ func (s *Process) read(output io.Reader, wantHTTP, wantAPI bool, ready chan<- st
 			s.API = unquoted(found[1])
 		}
 		if s.Addr != "" && (s.HTTP != "" || !wantHTTP) && (s.API != "" || !wantAPI) {
-			told = true
+			announced = true
 			close(ready)
 		}
 	}

@@ -156,8 +156,8 @@ func (c *connection) unary(
 	bounded := ctx
 	if c.timeout > 0 {
 		timeout := c.timeout
-		if waits, ok := req.(interface{ GetWait() *durationpb.Duration }); ok {
-			timeout += waits.GetWait().AsDuration()
+		if waiter, ok := req.(interface{ GetWait() *durationpb.Duration }); ok {
+			timeout += waiter.GetWait().AsDuration()
 		}
 		var cancel context.CancelFunc
 		bounded, cancel = context.WithTimeout(ctx, timeout)

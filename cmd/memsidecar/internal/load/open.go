@@ -93,7 +93,7 @@ func (m Mix) Run(ctx context.Context) []OpenStats {
 }
 
 // arrivals yields the times and kinds of calls until the consumer stops.
-func (m Mix) arrivals(due func(after time.Duration, kind int) (goOn bool)) {
+func (m Mix) arrivals(due func(after time.Duration, kind int) (ok bool)) {
 	random := rand.New(rand.NewPCG(m.Seed, 3)) //nolint:gosec // when made-up calls are made
 	whole := 0.0
 	for _, k := range m.Kinds {
