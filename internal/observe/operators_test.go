@@ -180,7 +180,7 @@ func TestLogHasNoUserText(t *testing.T) {
 		})
 		sidecartest.NoError(t, err)
 	}
-	sidecartest.Eventually(t, "the decision model is away", func() bool {
+	sidecartest.Eventually(t, "the decision model is unavailable", func() bool {
 		return r.Component(t, "decision").GetBreaker() == memsidecarv1.BreakerState_BREAKER_STATE_OPEN
 	})
 	r.Texts(t, user, secret+"?")
