@@ -20,8 +20,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 )
 
-// The commands of this file maintain a data folder. They work on its files: they need permission to read the folder, but no running
-// sidecar.
+// Commands for the administration of a data folder. They work on the files without a sidecar, for users who may read the folder.
 
 type backupCommand struct {
 	File    string `arg:"" complete:"file" help:"The file to create."`
@@ -43,7 +42,7 @@ Examples:
 
 // Run makes the backup.
 func (b backupCommand) Run(ctx context.Context, m *Main, c *commands) error {
-	dir, key, err := m.keyed(c)
+	dir, key, err := m.encryptionKey(c)
 	if err != nil {
 		return err
 	}
@@ -60,7 +59,7 @@ func (b backupCommand) Run(ctx context.Context, m *Main, c *commands) error {
 	if !made.Encrypted && !key.IsZero() {
 		plain = "; it is not encrypted, because the database is not: see memsidecar key encrypt"
 	}
-	return m.tell(b.JSON, made, "%s is a backup of %s: %.1f MiB, verified, in %s%s\n",
+	return m.printResult(b.JSON, made, "%s is a backup of %s: %.1f MiB, verified, in %s%s\n",
 		made.File, dir, float64(made.Bytes)/mebibyte, time.Since(started).Round(time.Millisecond), plain)
 }
 
@@ -83,7 +82,7 @@ Examples:
 
 // Run restores the backup.
 func (r restoreCommand) Run(ctx context.Context, m *Main, c *commands) error {
-	dir, key, err := m.keyed(c)
+	dir, key, err := m.encryptionKey(c)
 	if err != nil {
 		return err
 	}
@@ -95,7 +94,7 @@ func (r restoreCommand) Run(ctx context.Context, m *Main, c *commands) error {
 	if restored.Aside != "" {
 		aside = "; the old one is kept as " + filepath.Base(restored.Aside) + ": delete it when you no longer need it"
 	}
-	return m.tell(r.JSON, restored, "%s has the database of %s%s\n", restored.Dir, r.File, aside)
+	return m.printResult(r.JSON, restored, "%s has the database of %s%s\n", restored.Dir, r.File, aside)
 }
 
 type checkCommand struct {
@@ -113,7 +112,7 @@ Examples:
     memsidecar check /backups/memsidecar.db`
 }
 
-// checkedJSON is the answer of check --json.
+// checkedJSON is the output of check --json.
 type checkedJSON struct {
 	File   string        `json:"file"`
 	Schema int64         `json:"schema"`
@@ -130,7 +129,7 @@ type findingJSON struct {
 
 // Run checks the database and prints what it found.
 func (k checkCommand) Run(ctx context.Context, m *Main, c *commands) error {
-	dir, key, err := m.keyed(c)
+	dir, key, err := m.encryptionKey(c)
 	if err != nil {
 		return err
 	}
@@ -161,7 +160,7 @@ func (k checkCommand) Run(ctx context.Context, m *Main, c *commands) error {
 	if r.Schema != r.Known && r.Schema != 0 {
 		fmt.Fprintf(&text, "Other checks were skipped: the schema is %d, and this memsidecar supports %d.\n", r.Schema, r.Known)
 	}
-	if err := m.tell(k.JSON, answer, "%s", text.String()); err != nil {
+	if err := m.printResult(k.JSON, answer, "%s", text.String()); err != nil {
 		return err
 	}
 	if !r.Sound() {
@@ -217,11 +216,11 @@ func (r reindexCommand) Run(ctx context.Context, m *Main, c *commands) error {
 	if !r.KeepVectors {
 		vectors = fmt.Sprintf("; %d vectors were dropped, and the next sidecar computes them again", done.Vectors)
 	}
-	return m.tell(r.JSON, done, "the keyword index has %d messages; the newest of each user need no index%s\n", done.Postings, vectors)
+	return m.printResult(r.JSON, done, "the keyword index has %d messages; the newest of each user need no index%s\n", done.Postings, vectors)
 }
 
-// tell prints the result as JSON or as text.
-func (m *Main) tell(asJSON bool, answer any, format string, args ...any) error {
+// printResult prints the result as JSON or text.
+func (m *Main) printResult(asJSON bool, answer any, format string, args ...any) error {
 	if asJSON {
 		return json.NewEncoder(m.Stdout).Encode(answer)
 	}
@@ -229,7 +228,7 @@ func (m *Main) tell(asJSON bool, answer any, format string, args ...any) error {
 	return err
 }
 
-// workBar is a progress bar, which is shown only on a terminal.
+// workBar is a progress bar on a terminal.
 type workBar struct{ *progressbar.ProgressBar }
 
 func (m *Main) bar(what string) workBar { return workBar{cli.Progress(m.Stderr, -1, what)} }
@@ -237,12 +236,12 @@ func (m *Main) bar(what string) workBar { return workBar{cli.Progress(m.Stderr, 
 func (b workBar) show(what string, done, total int64) {
 	b.Describe(what)
 	b.ChangeMax64(max(1, total))
-	_ = b.Set64(done) // an error of the terminal does not matter
+	_ = b.Set64(done) // a lost terminal does not matter
 }
 
 func (b workBar) end() { _ = b.Finish() }
 
-// maintenance returns the error with its exit code and with advice.
+// maintenance adds the exit code and a remedy to an error.
 func maintenance(ctx context.Context, err error) error {
 	code, advice := cli.ExitFailure, ""
 	switch {
@@ -263,8 +262,8 @@ func maintenance(ctx context.Context, err error) error {
 		code, advice = cli.ExitNotFound, "name the folder of the sidecar with --data-dir"
 	case errors.Is(err, fs.ErrNotExist):
 		code = cli.ExitNotFound
-	case errors.Is(err, sqlite.ErrForeign), errors.Is(err, sqlite.ErrNotWhole), errors.Is(err, sqlite.ErrNewer),
-		errors.Is(err, sqlite.ErrSealed), errors.Is(err, sqlite.ErrUnsealed), errors.Is(err, sqlite.ErrKey), errors.Is(err, sqlite.ErrSame):
+	case errors.Is(err, sqlite.ErrForeign), errors.Is(err, sqlite.ErrIncomplete), errors.Is(err, sqlite.ErrNewer),
+		errors.Is(err, sqlite.ErrEncrypted), errors.Is(err, sqlite.ErrNotEncrypted), errors.Is(err, sqlite.ErrKey), errors.Is(err, sqlite.ErrUnchanged):
 		code = cli.ExitUsage
 	}
 	if advice != "" {

@@ -85,14 +85,14 @@ func fallback(b budget.Standing) string {
 	until := b.Until.Format(time.RFC3339)
 	switch {
 	case b.Refused > 0:
-		return fmt.Sprintf("rules, for %s today: the daily token budget of the namespace is used up until %s", counted(b.Refused, "call"), until)
+		return fmt.Sprintf("rules, for %s today: the daily token budget of the namespace is used up until %s", quantity(b.Refused, "call"), until)
 	case b.RefusedUsers > 0:
-		return fmt.Sprintf("rules, for %s today: the daily token budget of a user is used up until %s", counted(b.RefusedUsers, "user"), until)
+		return fmt.Sprintf("rules, for %s today: the daily token budget of a user is used up until %s", quantity(b.RefusedUsers, "user"), until)
 	}
 	return ""
 }
 
-func counted(n int64, what string) string {
+func quantity(n int64, what string) string {
 	if n != 1 {
 		what += "s"
 	}

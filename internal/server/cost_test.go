@@ -17,13 +17,13 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// cost is the status of a namespace, and of a user of it, with what so many days cost.
+// cost returns the status of a namespace and one of its users, with the costs of a number of days.
 func cost(t *testing.T, r *sidecartest.Sidecar, scope *memsidecarv1.Scope, days int32) *memsidecarv1.GetStatusResponse {
 	t.Helper()
 	return sidecartest.Must(r.GetStatus(t.Context(), &memsidecarv1.GetStatusRequest{Scope: scope, UsageDays: days}))(t)
 }
 
-// wantDecidedBy considers something that both the model and the rules remember.
+// wantDecidedBy considers a dialogue that both the model and the rules remember.
 func wantDecidedBy(t *testing.T, r *sidecartest.Sidecar, scope *memsidecarv1.Scope, by, reason string) *memsidecarv1.Consideration {
 	t.Helper()
 	c := r.Consider(t, scope, sidecartest.Said("我对花生过敏。"), sidecartest.Answered("好的。"))
@@ -36,8 +36,8 @@ func wantDecidedBy(t *testing.T, r *sidecartest.Sidecar, scope *memsidecarv1.Sco
 
 const usedUp = "the daily token budget of the namespace is used up until "
 
-// TestUsedUpTokenBudgetFallsBackToRules: When the budget of a namespace is used up, rules replace the models and every answer
-// says so. Other namespaces keep their models.
+// TestUsedUpTokenBudgetFallsBackToRules: When a namespace has used up its budget, rules replace the models and every answer says so.
+// Other namespaces keep their models.
 func TestUsedUpTokenBudgetFallsBackToRules(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range sidecartest.Protocols() {
@@ -76,7 +76,7 @@ func TestUsedUpTokenBudgetFallsBackToRules(t *testing.T) {
 			) != 0 {
 				t.Errorf("Retrieve is degraded: %v", resp.GetDegraded())
 			}
-			wantFallback(t, r, nil, "rules, for 3 calls today: "+usedUp) // two to decide, one to compare with what is known
+			wantFallback(t, r, nil, "rules, for 3 calls today: "+usedUp) // two to decide, one to compare with stored memories
 			wantFallback(t, r, &memsidecarv1.Scope{Namespace: "big"}, "")
 			if n := strings.Count(r.Log.String(), "a daily token budget is used up"); n != 1 {
 				t.Errorf("%d lines in the log", n)
@@ -90,7 +90,7 @@ func TestUsedUpTokenBudgetFallsBackToRules(t *testing.T) {
 	}
 }
 
-// wantFallback looks at what the parts say about the rules that do their work.
+// wantFallback checks what the status says about the components that fell back to rules.
 func wantFallback(t *testing.T, r *sidecartest.Sidecar, scope *memsidecarv1.Scope, want string) {
 	t.Helper()
 	for _, c := range sidecartest.ComponentsOf(cost(t, r, scope, 0)) {
@@ -107,7 +107,7 @@ func wantFallback(t *testing.T, r *sidecartest.Sidecar, scope *memsidecarv1.Scop
 	}
 }
 
-// wantDegradedTrace looks for a component in the newest trace of a consideration.
+// wantDegradedTrace checks the newest trace of a consideration for a degraded component.
 func wantDegradedTrace(t *testing.T, r *sidecartest.Sidecar, scope *memsidecarv1.Scope, component memsidecarv1.DegradedComponent) {
 	t.Helper()
 	sidecartest.Eventually(t, "there is a trace", func() bool {
@@ -127,8 +127,8 @@ func wantDegradedTrace(t *testing.T, r *sidecartest.Sidecar, scope *memsidecarv1
 	})
 }
 
-// TestTokenBudgetOfAUser: one user's is used up, another's is not; the rules also summarise when only that does not fit in any
-// more; export and forgetting have the count.
+// TestTokenBudgetOfAUser: Users have separate budgets. Rules also summarise when only the summary exceeds the budget. Export and erasure
+// include the counts.
 func TestTokenBudgetOfAUser(t *testing.T) {
 	t.Parallel()
 	p := providertest.Start(t, 1000)
@@ -164,7 +164,7 @@ func TestTokenBudgetOfAUser(t *testing.T) {
 		t.Errorf("exported at last: %v", records[len(records)-1])
 	}
 	if receipt := sidecartest.Must(r.ForgetUser(
-		t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.Anywhere("u")},
+		t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.WithoutChannel("u")},
 	))(t); !receipt.GetTokenCountDeleted() {
 		t.Errorf("the receipt is %v", receipt)
 	}
@@ -174,8 +174,7 @@ func TestTokenBudgetOfAUser(t *testing.T) {
 	wantDecidedBy(t, r, sidecartest.Direct("u"), "openai/model-of-decision", own)
 }
 
-// TestTokenBudgetCountsFromMidnightUTC: Tokens of the day before do not count. A budget that is used up at the start stays
-// used up.
+// TestTokenBudgetCountsFromMidnightUTC: Tokens of the day before do not count. A budget that is used up at start remains used up.
 func TestTokenBudgetCountsFromMidnightUTC(t *testing.T) {
 	t.Parallel()
 	p := providertest.Start(t, 1000)
@@ -197,7 +196,7 @@ func TestTokenBudgetCountsFromMidnightUTC(t *testing.T) {
 	wantDecidedBy(t, r, sidecartest.Direct("u"), "rules", usedUp)
 }
 
-// TestConversationIsSummarizedByRulesWithoutBudget: A summary without the model says so.
+// TestConversationIsSummarizedByRulesWithoutBudget: A summary made without the model says so.
 func TestConversationIsSummarizedByRulesWithoutBudget(t *testing.T) {
 	t.Parallel()
 	p := providertest.Start(t, 1000)
@@ -211,7 +210,7 @@ func TestConversationIsSummarizedByRulesWithoutBudget(t *testing.T) {
 	sidecartest.Eventually(t, "there is a summary", func() bool {
 		window := sidecartest.Must(
 			r.Sessions().
-				GetContext(t.Context(), &memsidecarv1.GetContextRequest{Scope: sidecartest.Within(sidecartest.Direct("u"), session.GetId())}),
+				GetContext(t.Context(), &memsidecarv1.GetContextRequest{Scope: sidecartest.InSession(sidecartest.Direct("u"), session.GetId())}),
 		)(
 			t,
 		)
@@ -238,7 +237,7 @@ func TestStatusShowsTokensAndCosts(t *testing.T) {
 		daysAgo int
 		model   string
 	}{{1, "openai/old"}, {6, "openai/old"}, {7, "openai/old"}, {6, "free/m"}} {
-		sidecartest.Spend(t, dir, now().AddDate(0, 0, -call.daysAgo), call.model, 2_000_000, 1_000_000)
+		sidecartest.SeedUsage(t, dir, now().AddDate(0, 0, -call.daysAgo), call.model, 2_000_000, 1_000_000)
 	}
 	r := sidecartest.ServeAt(t, now, dir, append(
 		sidecartest.UseProvider("openai", p),

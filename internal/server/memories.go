@@ -65,7 +65,7 @@ func (s *memoryService) GetMemory(ctx context.Context, r *memsidecarv1.GetMemory
 	if err != nil {
 		return nil, err
 	}
-	return &memsidecarv1.GetMemoryResponse{Memory: s.standing(&m, s.options.Now())}, nil
+	return &memsidecarv1.GetMemoryResponse{Memory: s.withRetention(&m, s.options.Now())}, nil
 }
 
 // ListMemories implements memsidecarv1.MemoryServiceServer.
@@ -88,14 +88,14 @@ func (s *memoryService) ListMemories(ctx context.Context, r *memsidecarv1.ListMe
 	resp := &memsidecarv1.ListMemoriesResponse{}
 	now := s.options.Now()
 	for i := range found.Memories {
-		resp.Memories = append(resp.Memories, s.standing(&found.Memories[i], now))
+		resp.Memories = append(resp.Memories, s.withRetention(&found.Memories[i], now))
 	}
 	resp.NextPageToken = found.Next
 	return resp, nil
 }
 
-// standing converts a memory and adds its retention score.
-func (s *memoryService) standing(m *memory.Memory, now time.Time) *memsidecarv1.Memory {
+// withRetention converts a memory and adds its retention score.
+func (s *memoryService) withRetention(m *memory.Memory, now time.Time) *memsidecarv1.Memory {
 	p := fromMemory(m, now)
 	p.Retention = new(s.Curve.Score(m, now))
 	return p

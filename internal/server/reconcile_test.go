@@ -57,7 +57,7 @@ func TestNewAddressSupersedesTheOld(t *testing.T) {
 	}
 }
 
-// TestDigestOmitsWithdrawnMemories: the digest of the day does not tell what was withdrawn.
+// TestDigestOmitsWithdrawnMemories: The digest of a day omits withdrawn memories.
 func TestDigestOmitsWithdrawnMemories(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.ServeFromNoon(t)
@@ -76,8 +76,8 @@ func TestDigestOmitsWithdrawnMemories(t *testing.T) {
 	}
 }
 
-// TestReconcileByModel: one call a consideration, of the summary's model, counted as its own part; none when nothing near is
-// known or the configuration keeps it to rules.
+// TestReconcileByModel: A consideration makes one call to the summary's model, counted separately. It makes none without similar
+// memories, or if the configuration demands rules.
 func TestReconcileByModel(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range sidecartest.Protocols() {
@@ -89,7 +89,7 @@ func TestReconcileByModel(t *testing.T) {
 			}
 			r.Consider(t, sidecartest.Direct("u"), sidecartest.Said("我平时爱喝点茶。"), sidecartest.Answered("好的。"))
 			if n := len(p.Requests(providertest.Reconcile)); n != 0 {
-				t.Errorf("%d calls with nothing known", n)
+				t.Errorf("%d calls without stored memories", n)
 			}
 			p.Say("用户喜欢喝绿茶")
 			r.Consider(t, sidecartest.Direct("u"), sidecartest.Said("我平时爱喝点绿茶。"), sidecartest.Answered("好的。"))

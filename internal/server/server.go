@@ -101,10 +101,10 @@ var services = []string{
 
 // Server answers gRPC calls.
 type Server struct {
-	grpc   *grpc.Server
-	inside *grpc.Server // serves the other edges over one connection
-	health *healthService
-	guard  *guard
+	grpc      *grpc.Server
+	inProcess *grpc.Server // serves the other edges over one connection
+	health    *healthService
+	guard     *guard
 }
 
 // connectionTimeout is how long a client's handshake may take, including TLS.
@@ -163,7 +163,7 @@ func New(parts Deps, options Options) *Server {
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: time.Minute, Timeout: 20 * time.Second}),
 	)...)
-	s.inside = grpc.NewServer(
+	s.inProcess = grpc.NewServer(
 		append(slices.Clone(common), grpc.StaticStreamWindowSize(streamWindow), grpc.StaticConnWindowSize(connWindow))...)
 	memories := &memoryService{MemoryDeps: parts.Memories, options: options}
 	users := &userService{UserDeps: parts.Users, options: options}
@@ -172,7 +172,7 @@ func New(parts Deps, options Options) *Server {
 	digests := &digestService{DigestDeps: parts.Digests, options: options}
 	traces := &traceService{Traces: parts.Traces, options: options, describe: sessions.describe}
 	admin := &adminService{AdminDeps: parts.Admin, options: options, started: time.Now()}
-	for _, server := range []*grpc.Server{s.grpc, s.inside} {
+	for _, server := range []*grpc.Server{s.grpc, s.inProcess} {
 		registrar := registrar{server, through}
 		memsidecarv1.RegisterMemoryServiceServer(registrar, memories)
 		memsidecarv1.RegisterUserServiceServer(registrar, users)
@@ -227,14 +227,14 @@ func (s *Server) Stop(ctx context.Context) {
 	s.health.end()
 	stopped := make(chan struct{})
 	go func() {
-		s.inside.GracefulStop()
+		s.inProcess.GracefulStop()
 		s.grpc.GracefulStop()
 		close(stopped)
 	}()
 	select {
 	case <-stopped:
 	case <-ctx.Done():
-		s.inside.Stop()
+		s.inProcess.Stop()
 		s.grpc.Stop()
 		<-stopped
 	}

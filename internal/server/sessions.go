@@ -73,7 +73,7 @@ func (s *sessionService) GetContext(ctx context.Context, r *memsidecarv1.GetCont
 	scope, viewer := s.sessionScope(r.GetScope(), &v)
 	v.Check("turn_id", memory.IDProblem(r.GetTurnId()))
 	request := session.ContextRequest{
-		Scope: scope, Viewer: viewer, AgentID: heardBy(r.GetAgent(), scope, &v),
+		Scope: scope, Viewer: viewer, AgentID: windowAgent(r.GetAgent(), scope, &v),
 		Limits: session.Limits{
 			MaxMessages: limit(
 				r.MaxMessages != nil,

@@ -50,7 +50,7 @@ type components struct {
 	settings *sqlstore.Settings
 	sessions *sqlstore.Sessions
 	past     *sqlstore.Recall
-	lists    *sqlstore.Results
+	lists    *sqlstore.NumberedLists
 
 	rules      *rules.Rules
 	records    *sqlstore.Models
@@ -121,10 +121,10 @@ func (p *components) startReading(context.Context) error {
 	p.Retriever = retrieve.New(retrieve.Deps{
 		Store:    p.store,
 		Messages: p.past,
-		Sessions: policies(*cfg),
+		Sessions: namespacePolicies(*cfg),
 		Settings: p.settings,
 		Traces:   p.traces,
-		Embedder: embed.WithCache(&p.models.embedder, cfg.Embedding.CacheEntries, p.counts.LookedUp),
+		Embedder: embed.WithCache(&p.models.embedder, cfg.Embedding.CacheEntries, p.counts.EmbeddingLookups),
 		Storage:  p.state(),
 	}, retrieve.Options{
 		Budget:          cfg.Retrieval.Budget,
@@ -158,7 +158,7 @@ func (p *components) startWriting(context.Context) error {
 	return nil
 }
 
-// newConsiderer returns what considers dialogues.
+// newConsiderer returns the considerer of dialogues.
 func (p *components) newConsiderer() *decide.Considerer {
 	cfg := &p.cfg
 	return decide.NewConsiderer(decide.Deps{
@@ -198,7 +198,7 @@ func (p *components) newConsiderer() *decide.Considerer {
 			FailedRetention: cfg.Queue.FailedRetention,
 			Heartbeat:       p.counts.Loop(loopConsiderations),
 			Ended:           p.counts.Considered,
-			Unavailable:     p.models.unavailable(partsOfConsidering()...),
+			Unavailable:     p.models.unavailable(considerParts()...),
 			Log:             p.Log,
 		},
 	})
@@ -234,18 +234,18 @@ func (p *components) startCleanup(context.Context) error {
 
 // startOps starts the operators' HTTP port.
 func (p *components) startOps(ctx context.Context) error {
-	p.counts.Watch(watched{p.storage, p.jobs, p.store, p.models}.sources())
+	p.counts.AddSources(watched{p.storage, p.jobs, p.store, p.models}.sources())
 	return p.startHTTP(ctx, p.cfg, ops.Config{
-		Problems: func() []string { return ofStorage(p.state().Problem()) },
-		Remarks:  func() []string { return ofStorage(p.state().WriteProblem()) },
+		Problems: func() []string { return storageRemarks(p.state().Problem()) },
+		Remarks:  func() []string { return storageRemarks(p.state().WriteProblem()) },
 		Metrics:  p.counts.Handler(p.Log),
 		Pprof:    p.cfg.HTTP.Pprof,
-		Guard:    operatorsOnly(p.entrance.authenticator()),
+		Guard:    operatorsOnly(p.security.authenticator()),
 	}, p.Log)
 }
 
-// ofStorage lists a problem of storage, if there is one.
-func ofStorage(problem string) []string {
+// storageRemarks lists the problem of storage, if any.
+func storageRemarks(problem string) []string {
 	if problem == "" {
 		return nil
 	}
@@ -254,7 +254,7 @@ func ofStorage(problem string) []string {
 
 // serve answers calls, and resumes postponed work whenever storage or a model recovers.
 func (p *components) serve(ctx context.Context, listener net.Listener) error {
-	unsettled := p.models.settleAtStart(ctx)
+	modelErr := p.models.chooseAtStart(ctx)
 	go func() { p.failed <- p.server.Serve(listener) }()
 	p.onStop(p.server.Stop)
 	if err := p.startAPI(ctx, p.cfg, p.Log); err != nil {
@@ -284,7 +284,7 @@ func (p *components) serve(ctx context.Context, listener net.Listener) error {
 	})
 	go func() {
 		defer close(settling)
-		p.models.settleEventually(watching, unsettled, storageRecovered, p.models.recovered.Notify)
+		p.models.chooseInBackground(watching, modelErr, storageRecovered, p.models.recovered.Notify)
 	}()
 	go background.Run(watching, time.Now, p.models.recovered, func() (again time.Time) {
 		p.considerer.Resume()

@@ -7,18 +7,18 @@ import (
 	"github.com/memsidecar/memsidecar/internal/llm"
 )
 
-// settleReconcile chooses what compares new statements with existing memories: the model that summarises, unless the configuration says
+// chooseReconcile chooses what compares new statements with existing memories: the model that summarises, unless the configuration says
 // rules. summary builds that model; it is nil when rules summarise.
-func (m *models) settleReconcile(summary func(part string) (llm.Model, error)) (decide.Reconciler, error) {
+func (m *models) chooseReconcile(summary func(part string) (llm.Model, error)) (decide.Reconciler, error) {
 	if !m.cfg.Reconcile.Enabled {
-		m.settled(partReconcile, ruleBased, "the configuration says so: only requests to forget are followed", false)
+		m.recordChoice(partReconcile, ruleBased, "the configuration says so: only requests to forget are followed", false)
 		return reconcile.OnlyForget(), nil
 	}
 	switch {
 	case m.cfg.Reconcile.Provider == ruleBased:
-		m.settled(partReconcile, ruleBased, "the configuration says so", false)
+		m.recordChoice(partReconcile, ruleBased, "the configuration says so", false)
 	case summary == nil:
-		m.settled(partReconcile, ruleBased, "auto: as summary", false)
+		m.recordChoice(partReconcile, ruleBased, "auto: as summary", false)
 	default:
 		text, err := summary(partReconcile)
 		if err != nil {
@@ -27,7 +27,7 @@ func (m *models) settleReconcile(summary func(part string) (llm.Model, error)) (
 		m.mu.Lock()
 		as := m.chosen[partSummary]
 		m.mu.Unlock()
-		m.settled(partReconcile, text.Name(), "auto: as summary", as.Remote)
+		m.recordChoice(partReconcile, text.Name(), "auto: as summary", as.Remote)
 		return reconcilemodel.New(text, options(m.cfg.Summary, nil).Generation), nil
 	}
 	return reconcile.New(), nil

@@ -38,13 +38,13 @@ type Sidecar struct {
 	Sessions  *session.Service
 
 	server   *server.Server
-	entrance *entrance
+	security *security
 	indexing *recall.Worker
 	failed   chan error // receives the error of a listener that ended without being stopped
 	closers  []func(context.Context)
 }
 
-// Options are what a sidecar takes from its process.
+// Options are the environment of a sidecar.
 type Options struct {
 	// Environ is the environment, as os.Environ returns it: keys of model providers and the variables of OpenTelemetry are read from it.
 	Environ []string
@@ -62,12 +62,12 @@ type ConfigError struct{ error }
 // Unwrap returns the cause.
 func (e ConfigError) Unwrap() error { return e.error }
 
-// Check reports what is wrong with a configuration, as far as that can be found without opening the storage or asking a model.
+// Check reports mistakes in a configuration that can be found without opening the storage or calling a model.
 func Check(cfg config.Config, environ []string) error {
 	if err := (&models{cfg: cfg, environ: environ}).check(); err != nil {
 		return err
 	}
-	_, err := openEntrance(&cfg, slog.New(slog.DiscardHandler))
+	_, err := openSecurity(&cfg, slog.New(slog.DiscardHandler))
 	return err
 }
 
@@ -88,8 +88,8 @@ func Start(ctx context.Context, cfg config.Config, options Options) (_ *Sidecar,
 	if p.location, err = time.LoadLocation(cfg.TimeZone); err != nil {
 		return nil, err
 	}
-	// Listen first: the error of a second sidecar on the same port should name the port, and not the locked folder.
-	if s.entrance, err = openEntrance(&p.cfg, p.Log); err != nil {
+	// The listener comes first: a second sidecar on the same port should say so, and not that the folder is locked.
+	if s.security, err = openSecurity(&p.cfg, p.Log); err != nil {
 		return nil, err
 	}
 	if options.Listen == nil {
@@ -114,16 +114,16 @@ func Start(ctx context.Context, cfg config.Config, options Options) (_ *Sidecar,
 	return s, nil
 }
 
-// CatchUp waits until everything that was said can be recalled. It is for programs that measure recall.
+// CatchUp waits until all messages can be recalled. It is for programs that measure recall.
 func (s *Sidecar) CatchUp() { s.indexing.CatchUp() }
 
 func (s *Sidecar) onStop(closer func(context.Context)) { s.closers = append(s.closers, closer) }
 
 // Reloadable reports whether there are tokens or certificates to read again.
-func (s *Sidecar) Reloadable() bool { return s.entrance.reloadable() }
+func (s *Sidecar) Reloadable() bool { return s.security.reloadable() }
 
 // Reload reads tokens and certificates again, as SIGHUP does. A change of their files is noticed without it.
-func (s *Sidecar) Reload() { s.entrance.reload() }
+func (s *Sidecar) Reload() { s.security.reload() }
 
 // Wait returns nil when the context ends, or an error when a listener failed.
 func (s *Sidecar) Wait(ctx context.Context) error {

@@ -44,7 +44,7 @@ func (p *components) openStorage(ctx context.Context) (err error) {
 	p.sessions = sqlstore.NewSessions(p.storage, p.jobs)
 	p.sessions.Quotas = p.quotas
 	p.past = sqlstore.NewRecall(p.storage)
-	p.lists = sqlstore.NewResults(p.storage)
+	p.lists = sqlstore.NewNumberedLists(p.storage)
 	p.lists.Quotas = p.quotas
 	return nil
 }

@@ -38,7 +38,7 @@ func placeOf(path string, raw *os.File) (*place, error) {
 	}
 	for i := range p.paths[1:] {
 		if p.opened[i+1], err = os.Stat(p.paths[i+1]); err != nil {
-			return nil, gone(path, err)
+			return nil, goneError(path, err)
 		}
 	}
 	if err := p.check(); err != nil {
@@ -58,7 +58,7 @@ func placeOfDatabase(path string, raw *os.File) (*place, error) {
 	return p, err
 }
 
-func gone(path string, cause error) error { return fmt.Errorf("%s %w (%w)", path, ErrGone, cause) }
+func goneError(path string, cause error) error { return fmt.Errorf("%s %w (%w)", path, ErrGone, cause) }
 
 // check returns ErrGone unless all files are at their paths. It costs three stat calls.
 func (p *place) check() error {
@@ -67,9 +67,9 @@ func (p *place) check() error {
 			continue
 		}
 		if there, err := os.Stat(path); err != nil {
-			return gone(p.paths[0], err)
+			return goneError(p.paths[0], err)
 		} else if !os.SameFile(p.opened[i], there) {
-			return gone(p.paths[0], fmt.Errorf("another file is at %s", path))
+			return goneError(p.paths[0], fmt.Errorf("another file is at %s", path))
 		}
 	}
 	return nil
@@ -181,14 +181,14 @@ func (d *database) putLogAside() error {
 	return syncFolder(filepath.Dir(log))
 }
 
-// mayHaveReturned returns ErrGone unless the file at the path may be a database.
-func mayHaveReturned(path string) error {
+// checkReturned returns ErrGone unless the file at the path may be a database.
+func checkReturned(path string) error {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
-		return gone(path, err)
+		return goneError(path, err)
 	case info.Size() == 0:
-		return gone(path, errors.New("an empty file is there"))
+		return goneError(path, errors.New("an empty file is there"))
 	}
 	return nil
 }

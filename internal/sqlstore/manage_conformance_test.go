@@ -28,7 +28,7 @@ func TestQuotas(t *testing.T) {
 	quotatest.Run(t, func(t *testing.T, q quotatest.Quotas) quotatest.Stores {
 		db := dbtest.New(t)
 		quotas := &sqlstore.Quotas{Limit: q.Limit, Refused: q.Refused}
-		sessions, results := sqlstore.NewSessions(db, sqlstore.NewQueue(db)), sqlstore.NewResults(db)
+		sessions, results := sqlstore.NewSessions(db, sqlstore.NewQueue(db)), sqlstore.NewNumberedLists(db)
 		sessions.Quotas, results.Quotas = quotas, quotas
 		return quotatest.Stores{
 			Memories:  local.New(db, local.Options{IndexBudget: 1 << 30, Quotas: quotas}),

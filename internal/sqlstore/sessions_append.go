@@ -231,7 +231,7 @@ func (w *appending) has(ctx context.Context, tx sqldb.Tx, i int, text string) (b
 // noteForDigest returns the message's state for digests, and counts the messages that are pending for one.
 func (w *appending) noteForDigest(m *memory.Message, owner int64, withheld bool) any {
 	state := w.digestState(m, owner, withheld)
-	if state == digestByItself {
+	if state == digestAutomatic {
 		n := int64(0)
 		if m.Role == memory.RoleUser {
 			n = 1
@@ -323,7 +323,7 @@ func (w *appending) finish(ctx context.Context, tx sqldb.Tx, before int64) error
 		if err := w.renewWindow(ctx, tx, before); err != nil {
 			return err
 		}
-		if err := w.settleLeading(ctx, tx); err != nil {
+		if err := w.limitLeading(ctx, tx); err != nil {
 			return err
 		}
 		if err := w.scheduleDigests(ctx, tx); err != nil {
@@ -444,8 +444,8 @@ func (w *appending) renewWindow(ctx context.Context, tx sqldb.Tx, before int64) 
 	return err
 }
 
-// settleLeading limits how many messages of a bot wait for a user message: only the last leadingContext ones remain as its context.
-func (w *appending) settleLeading(ctx context.Context, tx sqldb.Tx) error {
+// limitLeading limits the messages that a bot sends without an answer: only the last ones are context for the next message of a user.
+func (w *appending) limitLeading(ctx context.Context, tx sqldb.Tx) error {
 	if w.session.Unconsidered > 0 || w.people > 0 {
 		return nil
 	}

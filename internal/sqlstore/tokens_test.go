@@ -16,8 +16,8 @@ func TestTokens(t *testing.T) {
 	})
 }
 
-// TestTokensOfEarlierDays: they do not pile up.
-func TestTokensOfEarlierDays(t *testing.T) {
+// TestTokenCountsOfEarlierDaysAreDeleted: Counts of earlier days do not accumulate.
+func TestTokenCountsOfEarlierDaysAreDeleted(t *testing.T) {
 	db := dbtest.New(t)
 	s := sqlstore.NewTokens(db)
 	for _, day := range []string{"2026-11-20", "2026-11-21", "2026-11-22"} {

@@ -28,7 +28,7 @@ type conversation struct {
 	sessions *sqlstore.Sessions
 }
 
-// say appends lines, "speaker: text" or "text", one a minute from begin on; "(text" is withheld, "- text" an answer.
+// say appends lines, "speaker: text" or "text", one a minute from begin on. "(text" is excluded from windows, "- text" is an answer.
 func (c conversation) say(namespace, id string, channel memory.Channel, begin time.Time, lines ...string) {
 	c.t.Helper()
 	for start := 0; start < len(lines); start += memory.MaxMessages {
@@ -74,7 +74,7 @@ func TestTopicMessages(t *testing.T) {
 	c.say("test", "plain", memory.Channel{}, at.Add(20*time.Minute), "ann: a4", "ann: a5")
 	c.say("test", "unsigned", memory.Channel{}, at.Add(30*time.Minute), "n1")
 	c.say("elsewhere", "group", inGroup, at, "ann: other")
-	// A history that was imported later; and what no person said, or was kept out.
+	// Messages that were imported later, were not said by a person, or were excluded.
 	c.say("test", "group", inGroup, at.Add(-time.Hour), "ben: late", "- answer", "ben: (failed")
 
 	s := sqlstore.NewTopics(db)
@@ -131,7 +131,7 @@ func TestTopicMessages(t *testing.T) {
 	}
 }
 
-// TestTopicMessagesLimits: of too many messages the newest are chosen, over all sessions, and it is said that there are more.
+// TestTopicMessagesLimits: Above the limit the newest messages are chosen, over all sessions, and the result says that there are more.
 func TestTopicMessagesLimits(t *testing.T) {
 	db := dbtest.New(t)
 	c := conversation{t, sqlstore.NewSessions(db, sqlstore.NewQueue(db))}

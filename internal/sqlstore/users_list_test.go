@@ -16,7 +16,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/dbtest"
 )
 
-// talk has a user say something in a direct chat.
+// talk records a user's message in a direct chat.
 func talk(t *testing.T, sessions *sqlstore.Sessions, namespace, user string, at time.Time) {
 	t.Helper()
 	_, err := sessions.Append(t.Context(), session.Append{
@@ -28,7 +28,7 @@ func talk(t *testing.T, sessions *sqlstore.Sessions, namespace, user string, at 
 	}
 }
 
-// pagesOfUsers reads page after page, and calls between after each.
+// pagesOfUsers reads all pages, and calls between after each.
 func pagesOfUsers(t *testing.T, users *sqlstore.Users, query memory.UserQuery, between func()) (ids []string) {
 	t.Helper()
 	for {
@@ -81,7 +81,7 @@ func TestListUsersPagesInBothOrders(t *testing.T) {
 	}
 }
 
-// TestListUsersWhileUsersComeAndGo: who is there all the time is listed once by id, and nobody is listed twice in any order.
+// TestListUsersWhileUsersComeAndGo: A user who exists all the time is listed once by id, and no user is listed twice in any order.
 func TestListUsersWhileUsersComeAndGo(t *testing.T) {
 	for name, order := range map[string]memory.UserOrder{"by id": memory.UsersByID, "by activity": memory.UsersByActivity} {
 		t.Run(name, func(t *testing.T) {
@@ -123,7 +123,7 @@ func TestLastActivityIsWrittenOnceInAStep(t *testing.T) {
 		{0, 0},
 		{memory.UserActivityStep, 0},
 		{memory.UserActivityStep + 1*time.Microsecond, memory.UserActivityStep + 1*time.Microsecond},
-		{time.Minute, memory.UserActivityStep + 1*time.Microsecond}, // a clock that was set back
+		{time.Minute, memory.UserActivityStep + 1*time.Microsecond}, // the clock was set back
 		{time.Hour, time.Hour},
 	} {
 		talk(t, sessions, "n", "ann", spoken.Add(c.said))
@@ -137,7 +137,7 @@ func TestLastActivityIsWrittenOnceInAStep(t *testing.T) {
 	}
 }
 
-// manyUsers stores so many users, who take part in two sessions each and have said something in one, without going through the stores.
+// manyUsers stores n users with two sessions each, one of them with messages, directly as rows.
 func manyUsers(t testing.TB, s *sqlite.Storage, count int) {
 	t.Helper()
 	dbtest.Exec(t, s,
@@ -153,7 +153,7 @@ func manyUsers(t testing.TB, s *sqlite.Storage, count int) {
 	)
 }
 
-// TestListUsersReadsOnlyThePage: both orders are read from an index, whatever the namespace holds, and nothing is sorted.
+// TestListUsersReadsOnlyThePage: Both orders use an index, however many users the namespace has, and nothing is sorted.
 func TestListUsersReadsOnlyThePage(t *testing.T) {
 	s := dbtest.New(t)
 	for _, page := range sqlstore.UserPages {

@@ -109,7 +109,7 @@ func Value[T any](t testing.TB, db sqldb.Access, query string, args ...any) (v T
 	return v
 }
 
-// Hold occupies the writer until release is called, so that what is written in the meantime shares the next commit.
+// Hold occupies the writer until release is called, so that writes in the meantime share the next commit.
 func Hold(t testing.TB, db sqldb.Access) (release func()) {
 	t.Helper()
 	held, done := make(chan struct{}), make(chan struct{})
@@ -127,7 +127,7 @@ func Hold(t testing.TB, db sqldb.Access) (release func()) {
 	return func() { close(done) }
 }
 
-// Raw executes a statement on the file of a database that no storage has open. The file is created when it is missing.
+// Raw executes a statement on the file of a database that is not open. The file is created if it is missing.
 func Raw(t testing.TB, dir, statement string) {
 	t.Helper()
 	path := sqlite.DatabasePath(dir)
@@ -160,7 +160,7 @@ func Check(t testing.TB, file string, backup bool) sqlite.Report {
 	return r
 }
 
-// Folder makes a data folder with something in most tables, and closes it.
+// Folder creates a data folder with rows in most tables, and closes it.
 func Folder(t testing.TB) (dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "data")

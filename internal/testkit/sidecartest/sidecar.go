@@ -22,13 +22,13 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// parallel is how many parallel tests run at a time. They wait for the disk more than for the processor.
+// parallel is how many parallel tests run at a time. They are limited by the disk more than by the processor.
 const parallel = 8
 
-// Main runs the tests for TestMain and returns the exit code. The flag -parallel overrides the number of parallel tests.
+// Main is the body of TestMain: it runs the tests and returns the exit code. A -parallel flag on the command line takes precedence.
 func Main(m *testing.M) (code int) {
 	if err := flag.Set("test.parallel", strconv.Itoa(parallel)); err != nil {
-		panic(err) // it is the testing package's flag
+		panic(err) // the testing package defines the flag
 	}
 	return m.Run()
 }
@@ -58,7 +58,7 @@ type Sidecar struct {
 	API  string // address of JSON over HTTP, if the settings have one
 	Dir  string
 	Log  *Log
-	Late int // how many scrapes were not answered in time
+	Late int // number of scrapes without an answer in time
 	// Cancel does what SIGTERM does. Stop closes the connection, cancels and waits for the end.
 	Cancel, Stop func()
 	ended        chan error
@@ -76,9 +76,9 @@ func ServeIn(t testing.TB, dir string, settings ...string) *Sidecar {
 	return ServeWith(t, dir, nil, settings...)
 }
 
-// Unhurried returns settings with long timeouts, so that answers do not depend on how busy the machine is. Settings of a test override
-// them. For benchmarks it returns none: they measure the defaults.
-func Unhurried(t testing.TB) []string {
+// RelaxedSettings returns settings that make answers independent of the machine's load. A test's settings override them. Benchmarks use the
+// defaults.
+func RelaxedSettings(t testing.TB) []string {
 	if _, measured := t.(*testing.B); measured {
 		return nil
 	}
@@ -112,14 +112,14 @@ func ServeFromNoon(t testing.TB, settings ...string) *Sidecar {
 
 func serve(t testing.TB, now func() time.Time, dir string, environ, settings []string) *Sidecar {
 	t.Helper()
-	r, err := launch(now, dir, environ, slices.Concat(settings, Unhurried(t)))
+	r, err := launch(now, dir, environ, slices.Concat(settings, RelaxedSettings(t)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.Conn = Dial(t, r.Addr)
 	r.Stubs = NewStubs(r.Conn)
 	r.Stop = sync.OnceFunc(func() {
-		_ = r.Conn.Close() // so that stopping need not wait for it
+		_ = r.Conn.Close() // so that Stop does not wait for it
 		r.Cancel()
 		if err := <-r.ended; err != nil {
 			t.Errorf("serving ended with %v:\n%s", err, r.Log)
@@ -199,14 +199,14 @@ func Answered(text string) *memsidecarv1.Message {
 	return &memsidecarv1.Message{Role: memsidecarv1.Role_ROLE_ASSISTANT, Content: text}
 }
 
-// Patiently returns [Patience] for requests with a wait field: it is long enough on every machine.
-func Patiently() *durationpb.Duration { return durationpb.New(Patience) }
+// LongWait returns a wait that is long enough on every machine.
+func LongWait() *durationpb.Duration { return durationpb.New(Timeout) }
 
 // Consider calls ConsiderMemorizing and waits for the outcome.
 func (r *Sidecar) Consider(t *testing.T, scope *memsidecarv1.Scope, messages ...*memsidecarv1.Message) *memsidecarv1.Consideration {
 	t.Helper()
 	resp, err := r.ConsiderMemorizing(t.Context(), &memsidecarv1.ConsiderMemorizingRequest{
-		Scope: scope, Messages: messages, Wait: Patiently(),
+		Scope: scope, Messages: messages, Wait: LongWait(),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -36,12 +36,12 @@ func TestTimesOfSessions(t *testing.T) {
 	}
 	for _, written := range []string{"", "yesterday", "2024年2月30日上午9:05", "2024年3月3日下午9:75"} {
 		if got, err := parseTime(written); err == nil {
-			t.Errorf("%q is taken for %s", written, got)
+			t.Errorf("%q is parsed as %s", written, got)
 		}
 	}
 }
 
-// A translation spells names differently: who speaks is still one of the two.
+// A translation spells names differently, but there are still two speakers.
 func TestNamesSpelledDifferently(t *testing.T) {
 	two := [2]string{"安娜", "博里斯"}
 	for _, test := range []struct {
@@ -128,7 +128,7 @@ func TestMalformedGateFiles(t *testing.T) {
 	}
 }
 
-// Of two files of one name each is a user of its own.
+// Two files with the same name have separate users.
 func TestFilesAreUsers(t *testing.T) {
 	const session = `{"session_id": 1, "date": "2024-03-03", "conversation": [{"turn": 1, "speaker": "user_agent", "message": "Hi"}]}`
 	files, err := readGate([]string{write(t, "nora.jsonl", session), write(t, "nora.jsonl", session)})
@@ -149,11 +149,11 @@ func TestTextsThatHoldAFact(t *testing.T) {
 		"The user plays the piano.":           false,
 		"":                                    false,
 	} {
-		if got := f.heldBy(text); got != want {
+		if got := f.matches(text); got != want {
 			t.Errorf("%q: %v", text, got)
 		}
 	}
-	if (fact{Text: "of the"}).heldBy("of the") {
+	if (fact{Text: "of the"}).matches("of the") {
 		t.Error("a fact without words is held")
 	}
 }
@@ -170,7 +170,7 @@ func TestConfusion(t *testing.T) {
 	r = Report{}
 	(&confusion{tn: 2}).report(r, "x.")
 	if _, there := r["x.recall"]; there {
-		t.Error("tells the recall of nothing")
+		t.Error("reports a recall without questions")
 	}
 }
 

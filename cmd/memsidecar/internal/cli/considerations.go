@@ -36,7 +36,7 @@ Examples:
 
 // Run lists considerations.
 func (c considerationsList) Run(ctx context.Context, p *Program) error {
-	scope, conn, err := c.reach(p, c.sees)
+	scope, conn, err := c.reach(p, c.readScope)
 	if err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func (considerationsGet) Help() string {
 
 // Run shows the consideration.
 func (c considerationsGet) Run(ctx context.Context, p *Program) error {
-	resp, err := ask(p, c.calls, c.sees, func(conn *connection, scope *memsidecarv1.Scope) (*memsidecarv1.GetConsiderationResponse, error) {
+	resp, err := ask(p, c.calls, c.readScope, func(conn *connection, scope *memsidecarv1.Scope) (*memsidecarv1.GetConsiderationResponse, error) {
 		return conn.GetConsideration(ctx, &memsidecarv1.GetConsiderationRequest{Scope: scope, ConsiderationId: c.ID})
 	})
 	if err != nil {
@@ -122,7 +122,7 @@ func (s *screen) consideration(c *memsidecarv1.Consideration) {
 	s.changes(c.GetChanges())
 }
 
-// changes are what was done to memories.
+// changes describes the changes of memories.
 func (s *screen) changes(changes []*memsidecarv1.MemoryChange) {
 	if len(changes) == 0 {
 		return
@@ -163,9 +163,9 @@ Examples:
       xargs memsidecar considerations retry -u alice`
 }
 
-// Run retries the considerations one by one: failed ones become pending again, pending ones due.
+// Run makes the considerations pending again, or due.
 func (c considerationsRetry) Run(ctx context.Context, p *Program) error {
-	scope, conn, err := c.reach(p, c.sees)
+	scope, conn, err := c.reach(p, c.readScope)
 	if err != nil {
 		return err
 	}
@@ -177,7 +177,7 @@ func (c considerationsRetry) Run(ctx context.Context, p *Program) error {
 		}
 		return c.show(p, resp.GetConsideration(), func(s *screen) {
 			state := stateCell(resp.GetConsideration().GetState())
-			s.say("%s is %s\n", line(id), s.paint(state.text, state.look))
+			s.say("%s is %s\n", line(id), s.paint(state.text, state.style))
 		})
 	})
 }

@@ -14,15 +14,15 @@ type digestCommands struct {
 	Summarize digestSummarize `cmd:"" help:"Summarize messages that no digest covers yet, and show the digest of the day."`
 }
 
-// wording is the flag of commands that write in a language.
+// wording is the language flag of commands that write text.
 type wording struct {
 	Language string `placeholder:"LANGUAGE" help:"BCP 47 language of the text, for example zh. By default that of the user's settings, else of the conversation."`
 }
 
 // narrowed returns a function that returns the scope that the place sees, for an agent, and sets whether only the agent's is meant.
-func (f learned) narrowed(at place, agent string, only *memsidecarv1.AgentFilter) func() (*memsidecarv1.Scope, error) {
+func (f learnedByFlag) narrowed(at place, agent string, only *memsidecarv1.AgentFilter) func() (*memsidecarv1.Scope, error) {
 	return func() (scope *memsidecarv1.Scope, err error) {
-		if scope, err = at.sees(); err != nil {
+		if scope, err = at.readScope(); err != nil {
 			return nil, err
 		}
 		scope.AgentId = agent
@@ -38,7 +38,7 @@ type digestShow struct {
 	Day string `arg:"" optional:"" help:"The day."`
 
 	wording
-	learned
+	learnedByFlag
 	place
 	agentFlag
 	calls
@@ -80,7 +80,7 @@ type digestSummarize struct {
 	Day string `arg:"" optional:"" help:"The day."`
 
 	wording
-	learned
+	learnedByFlag
 	place
 	agentFlag
 	calls
@@ -114,7 +114,7 @@ func (c digestSummarize) Run(ctx context.Context, p *Program) error {
 type digestList struct {
 	wording
 	pages
-	learned
+	learnedByFlag
 	place
 	agentFlag
 	calls
@@ -168,7 +168,7 @@ type notebookCommand struct {
 	MaxEntries *int32 `placeholder:"N" help:"At most this many memories, 1 to 10000. By default as configured."`
 
 	wording
-	learned
+	learnedByFlag
 	place
 	agentFlag
 	calls

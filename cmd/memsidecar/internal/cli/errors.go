@@ -16,14 +16,14 @@ import (
 
 // Exit codes of the program. docs/cli.md and the help explain them.
 const (
-	ExitFailure     = 1   // the command failed
-	ExitUsage       = 2   // the command line, the configuration or a file is wrong
-	ExitUnavailable = 3   // no sidecar, a temporary failure of the sidecar, or a timeout: a later attempt may succeed
-	ExitNotFound    = 4   // the object does not exist or is not visible from the given channel
+	ExitFailure     = 1   // the operation failed
+	ExitUsage       = 2   // invalid command line, configuration or file
+	ExitUnavailable = 3   // no sidecar, it is unavailable, or a timeout; retrying may help
+	ExitNotFound    = 4   // not found, or not visible from the given channel
 	ExitInterrupted = 130 // by a signal
 )
 
-// Error is an error with its exit code. Its message says what is wrong and what to do.
+// Error is an error message with a remedy and an exit code.
 type Error struct {
 	Code    int
 	Message string
@@ -33,7 +33,7 @@ type Error struct {
 // Error returns the message.
 func (e *Error) Error() string { return e.Message }
 
-// Unwrap returns the cause, such as the gRPC error, or nil.
+// Unwrap returns the sidecar's error, if any.
 func (e *Error) Unwrap() error { return e.cause }
 
 // ExitCode returns the exit code for a command's error.
@@ -50,7 +50,7 @@ func ExitCode(err error) int {
 	return ExitFailure
 }
 
-// usage returns an error about the command line, the configuration or a file.
+// usage returns an error of the command line.
 func usage(format string, args ...any) error {
 	return &Error{Code: ExitUsage, Message: fmt.Sprintf(format, args...)}
 }
@@ -59,8 +59,8 @@ func failure(format string, args ...any) error {
 	return &Error{Code: ExitFailure, Message: fmt.Sprintf(format, args...)}
 }
 
-// because adds a prefix to the message of an error and keeps its exit code.
-func because(err error, format string, args ...any) error {
+// wrapError adds a prefix to an error and keeps its exit code.
+func wrapError(err error, format string, args ...any) error {
 	return &Error{Code: ExitCode(err), Message: fmt.Sprintf(format, args...) + ": " + err.Error(), cause: err}
 }
 
@@ -68,10 +68,10 @@ func interrupted(format string, args ...any) error {
 	return &Error{Code: ExitInterrupted, Message: "interrupted" + fmt.Sprintf(format, args...)}
 }
 
-// notThere reports whether the sidecar answered NOT_FOUND.
-func notThere(err error) bool { return status.Code(err) == codes.NotFound }
+// isNotFound reports whether the answer was NOT_FOUND.
+func isNotFound(err error) bool { return status.Code(err) == codes.NotFound }
 
-// explain turns a gRPC error into an Error that says what to do. ctx is the command's, without the deadline of the call.
+// explain converts a grpc error into a message for users. The context is the command's, without the deadline of the call.
 func (c *connection) explain(ctx context.Context, state *call, err error) error {
 	if err == nil {
 		return nil
@@ -112,8 +112,7 @@ func (c *connection) explain(ctx context.Context, state *call, err error) error 
 	return &Error{Code: code, Message: message, cause: err}
 }
 
-// unavailable returns the message for UNAVAILABLE or DEADLINE_EXCEEDED. It distinguishes that no process listens, that another server
-// listens, that the connection was lost, and that the sidecar returned the error.
+// unavailable distinguishes: no server, a different server, a lost connection, and a sidecar that reports itself unavailable.
 func (c *connection) unavailable(state *call, s *status.Status) string {
 	late := s.Code() == codes.DeadlineExceeded
 	switch {
@@ -134,14 +133,14 @@ func (c *connection) unavailable(state *call, s *status.Status) string {
 		return fmt.Sprintf("the server at %s is not a sidecar, or requires an encrypted connection; name another address with --addr, or add --tls", c.addr)
 	}
 	advice := "check that it is running there, or name another address with --addr"
-	if listen.Local(c.addr) {
+	if listen.IsLocal(c.addr) {
 		advice = "start one with: memsidecar serve --listen " + c.addr
 	}
 	return fmt.Sprintf("no sidecar at %s%s; %s", c.addr, c.obstacle(), advice)
 }
 
-// handshake returns why a TLS handshake failed, or "". With TLS 1.3 the server may refuse a client after the client's handshake ended:
-// that is a "remote error".
+// handshake returns why an encrypted connection failed, or "". A server's refusal comes after the client considers the handshake
+// finished.
 func handshake(s *status.Status) string {
 	for _, before := range []string{"authentication handshake failed: ", "remote error: "} {
 		if _, why, ok := strings.Cut(s.Message(), before); ok {
@@ -171,7 +170,7 @@ func violations(s *status.Status) string {
 	return "the sidecar refuses this:\n  " + strings.Join(list, "\n  ")
 }
 
-// flagOf returns the flag or the words for a field of a request; the field itself if it knows neither.
+// flagOf returns the flag for a field of a request.
 func flagOf(field string) string {
 	switch field {
 	case "scope.namespace", "scope.session_id", "scope.agent_id", "scope.user_id", "scope.channel_id":
@@ -229,30 +228,30 @@ func flagOf(field string) string {
 	return field
 }
 
-// answered returns the sidecar's own message, which names fields of the request. Use it for requests that were read from a file.
-func answered(err error) string {
+// serverMessage returns the sidecar's own message. It names the fields of requests that were made from a file, not from flags.
+func serverMessage(err error) string {
 	if e := (*Error)(nil); errors.As(err, &e) && e.cause != nil {
 		return status.Convert(e.cause).Message()
 	}
 	return err.Error()
 }
 
-// forGood reports whether the next call would fail with the same error, so that the command should stop.
-func forGood(err error) bool {
+// isFatal reports whether an error will affect all further items, too.
+func isFatal(err error) bool {
 	code := ExitCode(err)
 	return code == ExitUnavailable || code == ExitInterrupted
 }
 
-// each calls do for every id. It continues after an error that concerns only one id.
+// each calls a function for every id. It continues after errors that affect one id only.
 func each(ids []string, do func(id string) error) error {
 	var failed []error
 	for _, id := range ids {
 		if err := do(id); err != nil {
 			if !strings.Contains(err.Error(), id) {
-				err = because(err, "%s", line(id))
+				err = wrapError(err, "%s", line(id))
 			}
 			failed = append(failed, err)
-			if forGood(err) {
+			if isFatal(err) {
 				break
 			}
 		}
@@ -263,5 +262,5 @@ func each(ids []string, do func(id string) error) error {
 	return &Error{Code: ExitCode(failed[0]), Message: errors.Join(failed...).Error()}
 }
 
-// grace limits how long an interrupted command may still run to end properly.
+// grace is the time that an interrupted command has to finish.
 const grace = 10 * time.Second

@@ -28,7 +28,7 @@ Examples:
 
 // Run deletes everything of the user and shows the receipt.
 func (c forgetCommand) Run(ctx context.Context, p *Program) error {
-	scope, conn, err := c.reach(p, c.whole)
+	scope, conn, err := c.reach(p, c.userScope)
 	if err != nil {
 		return err
 	}

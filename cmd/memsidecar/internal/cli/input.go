@@ -13,30 +13,30 @@ import (
 	"github.com/schollz/progressbar/v3"
 )
 
-// open opens a file, or standard input for "-". It skips a byte order mark. Reads fail after the context ends.
+// open opens a file, or standard input for "-". Reading ends when the context does.
 func (p *Program) open(ctx context.Context, path string) (io.ReadCloser, error) {
 	if path == "-" {
-		return io.NopCloser(unmarked(interruptible(ctx, p.Stdin))), nil
+		return io.NopCloser(withoutBOM(interruptible(ctx, p.Stdin))), nil
 	}
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, usage("%v", err)
 	}
 	if info, err := file.Stat(); err == nil && info.Mode().IsRegular() {
-		return readCloser{unmarked(file), file}, nil
+		return readCloser{withoutBOM(file), file}, nil
 	}
-	return readCloser{unmarked(interruptible(ctx, file)), file}, nil
+	return readCloser{withoutBOM(interruptible(ctx, file)), file}, nil
 }
 
-// unmarked returns a reader that skips a byte order mark at the beginning. Some Windows programs write one.
-func unmarked(r io.Reader) io.Reader {
+// withoutBOM skips the byte order mark with which some Windows programs begin their files.
+func withoutBOM(r io.Reader) io.Reader {
 	in, begun := bufio.NewReaderSize(r, 64<<10), false
 	return readerFunc(func(b []byte) (int, error) {
 		if !begun {
 			begun = true
 			const mark = "\ufeff"
-			if head, _ := in.Peek(len(mark)); string(head) == mark { // the next read returns an error of Peek
-				_, _ = in.Discard(len(mark)) // cannot fail: the mark is in the buffer
+			if head, _ := in.Peek(len(mark)); string(head) == mark { // the next read returns the error again
+				_, _ = in.Discard(len(mark)) // which is there
 			}
 		}
 		return in.Read(b)
@@ -48,8 +48,8 @@ type readCloser struct {
 	io.Closer
 }
 
-// interruptible returns a reader whose Read returns when the context ends. A pending read from a terminal or a pipe cannot be cancelled:
-// its goroutine remains until the process ends.
+// interruptible stops waiting for a read when the context ends. A read from a terminal or a pipe cannot be cancelled: it is abandoned and
+// ends with the process.
 func interruptible(ctx context.Context, r io.Reader) io.Reader {
 	return readerFunc(func(b []byte) (int, error) {
 		type result struct {
@@ -76,17 +76,17 @@ type readerFunc func([]byte) (int, error)
 // Read implements io.Reader.
 func (f readerFunc) Read(b []byte) (int, error) { return f(b) }
 
-// maxTextBytes is more than the sidecar accepts for any text.
+// maxTextBytes exceeds every text that the sidecar accepts.
 const maxTextBytes = 1 << 20
 
-// text returns the arguments joined by spaces. If the only argument is "-", it reads standard input.
+// text returns the text in the arguments; a single "-" is standard input.
 func (p *Program) text(ctx context.Context, args []string) (string, error) {
 	if len(args) != 1 || args[0] != "-" {
 		return strings.Join(args, " "), nil
 	}
 	data, err := io.ReadAll(io.LimitReader(interruptible(ctx, p.Stdin), maxTextBytes+1))
 	if err != nil {
-		return "", because(err, "reading standard input")
+		return "", wrapError(err, "reading standard input")
 	}
 	if len(data) > maxTextBytes {
 		return "", usage("standard input is longer than %d bytes", maxTextBytes)
@@ -112,13 +112,12 @@ func (p *Program) confirm(ctx context.Context, question, word string) error {
 	return nil
 }
 
-// progress returns a progress bar, which is shown only if standard error is a terminal. total is -1 if it is unknown. A total of 0 is
-// treated as unknown, because the library cannot show it.
+// progress shows a progress bar on a terminal. The total is -1 if unknown; the library does not support a total of 0.
 func (p *Program) progress(total int, what string) *progressbar.ProgressBar {
 	return Progress(p.Stderr, total, what)
 }
 
-// Progress is like Program.progress, for commands of other packages.
+// Progress is Program.progress for other packages.
 func Progress(w io.Writer, total int, what string) *progressbar.ProgressBar {
 	if total == 0 {
 		total = -1

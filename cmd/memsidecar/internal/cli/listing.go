@@ -10,11 +10,11 @@ type pages struct {
 	All   bool `help:"No limit."`
 }
 
-// maxPage is the maximum size of a page.
+// maxPage is the sidecar's largest page size.
 const maxPage = 1000
 
-// each calls next for one page after the other until the limit is reached or there are no more pages, and reports whether there are more.
-// next returns the number of entries and the token of the next page.
+// each calls next for one page after the other, until the limit or the end is reached. It reports whether there are more. next returns
+// the size of its page and the token of the following one.
 func (f pages) each(next func(size int32, token string) (got int, after string, err error)) (more bool, err error) {
 	if f.Limit < 1 {
 		return false, usage("--limit %d: write a number above 0, or --all", f.Limit)
@@ -37,14 +37,14 @@ func (f pages) each(next func(size int32, token string) (got int, after string, 
 	return true, nil
 }
 
-// listing prints entries: as rows of a table, or with --json as one line each.
+// listing is the output of a list command: rows of a table, or with --json one line each.
 type listing[T proto.Message] struct {
 	table *table
 	page  func(size int32, token string) (entries []T, after string, err error)
 	row   func(T) []any
 }
 
-// show requests the pages and prints their entries.
+// show requests the pages and shows them.
 func (l listing[T]) show(p *Program, f pages, to output) error {
 	more, err := f.each(func(size int32, token string) (int, string, error) {
 		entries, after, err := l.page(size, token)
@@ -60,8 +60,8 @@ func (l listing[T]) show(p *Program, f pages, to output) error {
 	return nil
 }
 
-// whole prints entries that were returned in one answer. It does not use page.
-func (l listing[T]) whole(p *Program, to output, entries []T) error {
+// showAll shows an answer without pages.
+func (l listing[T]) showAll(p *Program, to output, entries []T) error {
 	if err := l.add(p, to, entries); err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (l listing[T]) add(p *Program, to output, entries []T) error {
 	return nil
 }
 
-// list prints the table. With --json the entries were printed before.
+// list prints the table; with --json the lines are printed already.
 func (f output) list(p *Program, t *table, more bool) {
 	if !f.JSON && len(t.rows) > 0 {
 		f.screen(p).print(t)

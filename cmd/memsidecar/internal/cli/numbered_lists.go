@@ -18,19 +18,19 @@ type numberedListsCommands struct {
 	Import numberedListsImport `cmd:"" help:"Import the list of another program."`
 }
 
-// numberedListsHelp begins the help of all commands about numbered lists.
+// numberedListsHelp is the help that all commands about numbered lists share.
 const numberedListsHelp = `Without --channel-kind, uses no channel. The current list belongs to the --session, else to the --channel, else to the --user
 of the call that stored it: pass the same flags again.
 `
 
-// showing has the flags for where a numbered list is shown.
-type showing struct {
+// numberedListScope selects where numbered lists are shown.
+type numberedListScope struct {
 	conversation
 	Session string `group:"scope" placeholder:"ID" help:"The session."`
 }
 
-func (f showing) scope() (*memsidecarv1.Scope, error) {
-	scope, err := f.says()
+func (f numberedListScope) scope() (*memsidecarv1.Scope, error) {
+	scope, err := f.writeScope()
 	if err == nil {
 		scope.SessionId = f.Session
 	}
@@ -42,7 +42,7 @@ type listFlag struct {
 	Name string `name:"list" placeholder:"NAME" help:"The registry's name. By default \"default\", or that of the current list."`
 }
 
-// registryFlags has the flags that select a registry.
+// registryFlags select a registry.
 type registryFlags struct {
 	listFlag
 	Registry string `enum:",user,channel,namespace" default:"" placeholder:"KIND" help:"Owner of the registry (default: the first that a flag names)."`
@@ -57,7 +57,7 @@ type languageFlag struct {
 	Language string `placeholder:"TAG" help:"Language of the line for the model, such as zh. By default that of the titles."`
 }
 
-// itemTable returns an empty table for the items of a list.
+// itemTable returns a list's items as a table.
 func itemTable() *table {
 	return &table{columns: []column{{name: "#", right: true}, {name: "key"}, {name: "title", wraps: true}, {name: "seen"}, {name: "note"}}}
 }
@@ -83,7 +83,7 @@ type numberedListsSelect struct {
 
 	listFlag
 	languageFlag
-	showing
+	numberedListScope
 	calls
 	output
 }
@@ -137,7 +137,7 @@ func (c numberedListsSelect) Run(ctx context.Context, p *Program) error {
 type numberedListsShow struct {
 	listFlag
 	languageFlag
-	showing
+	numberedListScope
 	calls
 	output
 }
@@ -178,7 +178,7 @@ func (c numberedListsShow) Run(ctx context.Context, p *Program) error {
 type numberedListsItems struct {
 	pages
 	registryFlags
-	showing
+	numberedListScope
 	calls
 	output
 }
@@ -228,7 +228,7 @@ type numberedListsUnseen struct {
 	Key []string `arg:"" help:"Keys: URLs or ids."`
 
 	registryFlags
-	showing
+	numberedListScope
 	calls
 	output
 }
@@ -265,7 +265,7 @@ type numberedListsDelete struct {
 	Only string `enum:",registry,shown" default:"" placeholder:"PART" help:"Delete only the registry, or only the current list (shown)."`
 
 	registryFlags
-	showing
+	numberedListScope
 	calls
 	output
 }

@@ -58,10 +58,10 @@ type replayedLine struct {
 	ChannelKind string    `json:"channel_kind"`
 }
 
-// maxLineBytes limits a line of the file. A message's content has up to 256 KiB, and JSON may escape each byte with six characters.
+// maxLineBytes limits a line of the file. JSON may write each of the 256 KiB of a message's content as six characters.
 const maxLineBytes = 2 << 20
 
-// Run sends the file's dialogues: those of a user in order, those of several users concurrently.
+// Run sends the file's dialogues: each user's in order, several users' concurrently.
 func (c replayCommand) Run(ctx context.Context, p *Program) error {
 	byUser, err := c.dialogues(ctx, p)
 	if err != nil {
@@ -95,7 +95,7 @@ func (c replayCommand) Run(ctx context.Context, p *Program) error {
 	case ctx.Err() != nil:
 		return interrupted(" after %d of %d dialogues; run it again to complete it; nothing is sent twice", r.done, total)
 	case err != nil && r.done > 0:
-		return because(err, "stopped after %d of %d dialogues; run it again to complete it; nothing is sent twice", r.done, total)
+		return wrapError(err, "stopped after %d of %d dialogues; run it again to complete it; nothing is sent twice", r.done, total)
 	case err != nil:
 		return err
 	}
@@ -125,8 +125,8 @@ func (c replayCommand) dialogues(ctx context.Context, p *Program) (_ map[string]
 	return byUser, nil
 }
 
-// read groups the messages into dialogues, one for each session of a user in a channel. Channels must not be mixed, because other people
-// may see what was said in them.
+// read groups the messages into dialogues, one for each session of a user in a channel. Channels must not be mixed, because they have
+// different audiences.
 func (c replayCommand) read(in io.Reader) (map[string][]*memsidecarv1.ConsiderMemorizingRequest, error) {
 	byUser := map[string][]*memsidecarv1.ConsiderMemorizingRequest{}
 	type key struct{ user, session, channel, kind string }
@@ -217,8 +217,8 @@ type replay struct {
 	done    int
 	states  map[memsidecarv1.ConsiderationState]int
 	actions map[memsidecarv1.MemoryAction]int
-	refused []string // "user/session: error" of dialogues that the sidecar refused
-	// unrecorded counts dialogues that were considered but not recorded in a session. because is the first reason.
+	refused []string
+	// of dialogues that were considered but not recorded, with the first reason
 	unrecorded int
 	because    string
 }
@@ -227,7 +227,7 @@ type replay struct {
 func (r *replay) user(ctx context.Context, requests []*memsidecarv1.ConsiderMemorizingRequest) error {
 	for _, request := range requests {
 		resp, err := r.client.ConsiderMemorizing(ctx, request)
-		if err != nil && forGood(err) {
+		if err != nil && isFatal(err) {
 			return err
 		}
 		if err := r.count(request, resp, err); err != nil {
@@ -242,7 +242,7 @@ func (r *replay) count(request *memsidecarv1.ConsiderMemorizingRequest, resp *me
 	defer r.mu.Unlock()
 	r.done++
 	if err != nil {
-		r.refused = append(r.refused, fmt.Sprintf("%s/%s: %v", request.GetScope().GetUserId(), request.GetScope().GetSessionId(), answered(err)))
+		r.refused = append(r.refused, fmt.Sprintf("%s/%s: %v", request.GetScope().GetUserId(), request.GetScope().GetSessionId(), serverMessage(err)))
 		return r.bar.Add(1)
 	}
 	if why := resp.GetNotRecordedReason(); why != "" {

@@ -7,8 +7,8 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// standing returns a memory's state in its colour.
-func standing(m *memsidecarv1.Memory) cell {
+// memoryStateCell describes a memory's state.
+func memoryStateCell(m *memsidecarv1.Memory) cell {
 	looks := map[memsidecarv1.MemoryState]style{
 		memsidecarv1.MemoryState_MEMORY_STATE_ACTIVE:      green,
 		memsidecarv1.MemoryState_MEMORY_STATE_SUPERSEDED:  dim,
@@ -17,13 +17,13 @@ func standing(m *memsidecarv1.Memory) cell {
 		memsidecarv1.MemoryState_MEMORY_STATE_WITHDRAWN:   red,
 	}
 	if m.GetState() == memsidecarv1.MemoryState_MEMORY_STATE_UNSPECIFIED {
-		return cell{} // the memory is deleted, or the sidecar is older than the states
+		return cell{} // deleted, or from an older sidecar without states
 	}
 	return cell{nameOf(m.GetState().String(), memoryStatePrefix), looks[m.GetState()]}
 }
 
-// held returns the period in which a memory was or is valid: "since DATE", "to DATE" or "DATE to DATE".
-func held(m *memsidecarv1.Memory) string {
+// validity returns the period in which a memory holds.
+func validity(m *memsidecarv1.Memory) string {
 	from, to := date(m.GetValidStartTime()), date(m.GetValidEndTime())
 	if to == "" {
 		return "since " + from
@@ -51,7 +51,7 @@ Examples:
 
 // Run lists the changes.
 func (c memoriesRevisions) Run(ctx context.Context, p *Program) error {
-	resp, err := ask(p, c.calls, c.sees, func(conn *connection, scope *memsidecarv1.Scope) (*memsidecarv1.ListMemoryRevisionsResponse, error) {
+	resp, err := ask(p, c.calls, c.readScope, func(conn *connection, scope *memsidecarv1.Scope) (*memsidecarv1.ListMemoryRevisionsResponse, error) {
 		return conn.ListMemoryRevisions(ctx, &memsidecarv1.ListMemoryRevisionsRequest{Scope: scope, MemoryId: c.ID})
 	})
 	if err != nil {
@@ -67,18 +67,18 @@ func (c memoriesRevisions) Run(ctx context.Context, p *Program) error {
 			if r.GetReverted() {
 				done = cell{done.text + " (undone)", dim}
 			}
-			return []any{r.GetId(), date(r.GetCreateTime()), done, r.GetMemory().GetId(), r.GetMemory().GetText(), cell{before(r), dim}, cell{r.GetReason(), dim}}
+			return []any{r.GetId(), date(r.GetCreateTime()), done, r.GetMemory().GetId(), r.GetMemory().GetText(), cell{previousText(r), dim}, cell{r.GetReason(), dim}}
 		},
 	}
-	return list.whole(p, c.output, resp.GetRevisions())
+	return list.showAll(p, c.output, resp.GetRevisions())
 }
 
 func changeName(r *memsidecarv1.MemoryRevision) string {
 	return nameOf(r.GetChange().String(), "MEMORY_REVISION_CHANGE_")
 }
 
-// before returns what the change replaced: another memory, or the memory's earlier text or state.
-func before(r *memsidecarv1.MemoryRevision) string {
+// previousText returns what the change replaced: another memory, or the memory's earlier text.
+func previousText(r *memsidecarv1.MemoryRevision) string {
 	was := r.GetPrevious()
 	switch {
 	case was == nil:
@@ -88,7 +88,7 @@ func before(r *memsidecarv1.MemoryRevision) string {
 	case was.GetText() != r.GetMemory().GetText():
 		return was.GetText()
 	}
-	return standing(was).text
+	return memoryStateCell(was).text
 }
 
 type memoriesRevert struct {
@@ -112,7 +112,7 @@ Examples:
 
 // Run undoes the change and shows the memory as it is afterwards.
 func (c memoriesRevert) Run(ctx context.Context, p *Program) error {
-	resp, err := ask(p, c.calls, c.sees, func(conn *connection, scope *memsidecarv1.Scope) (*memsidecarv1.RevertMemoryResponse, error) {
+	resp, err := ask(p, c.calls, c.readScope, func(conn *connection, scope *memsidecarv1.Scope) (*memsidecarv1.RevertMemoryResponse, error) {
 		return conn.RevertMemory(ctx, &memsidecarv1.RevertMemoryRequest{Scope: scope, MemoryId: c.ID, RevisionId: c.Revision})
 	})
 	if err != nil {
@@ -142,9 +142,8 @@ Examples:
     memsidecar memories release -u alice mem_ixmff34jmcga2cmhdf6jbmhr`
 }
 
-// Run releases the memories one by one.
 func (c memoriesRelease) Run(ctx context.Context, p *Program) error {
-	scope, conn, err := c.reach(p, c.sees)
+	scope, conn, err := c.reach(p, c.readScope)
 	if err != nil {
 		return err
 	}

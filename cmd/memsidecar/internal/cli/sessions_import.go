@@ -42,7 +42,7 @@ Examples:
 
 // Run sends the file's session.
 func (c sessionsImport) Run(ctx context.Context, p *Program) error {
-	scope, err := c.says()
+	scope, err := c.writeScope()
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (c sessionsImport) read(ctx context.Context, p *Program) (_ *sessionfile.Fi
 	return file, nil
 }
 
-// sendingSession is the state of an import.
+// sendingSession is an import in progress.
 type sendingSession struct {
 	name  string // of the file, for errors
 	lines []int  // line numbers of the messages
@@ -122,7 +122,7 @@ func (s *sendingSession) send(
 	about *memsidecarv1.ImportedSession,
 	messages []*memsidecarv1.Message,
 ) (*memsidecarv1.ImportSessionResponse, error) {
-	// An interrupt stops sending but does not cancel the call: the sidecar stores what was sent and returns how much that was.
+	// An interruption ends the sending, not the call: the answer says how much was stored.
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { afterGrace(running, cancel) })
@@ -135,7 +135,7 @@ func (s *sendingSession) send(
 	if err == nil {
 		err = s.messages(ctx, stream, messages)
 	}
-	if err != nil && !errors.Is(err, io.EOF) { // io.EOF: the sidecar ended the call, and CloseAndRecv returns why
+	if err != nil && !errors.Is(err, io.EOF) { // io.EOF: the answer has the error
 		return nil, err
 	}
 	return stream.CloseAndRecv()
@@ -163,11 +163,10 @@ func (s *sendingSession) messages(
 	return nil
 }
 
-// streamed matches a message's position in errors of the sidecar, for example "message[3].content" or
-// "stream.message[3] (messages[0].content)".
+// streamed matches the sidecar's name of a message of the stream.
 var streamed = regexp.MustCompile(`(?:stream\.)?message\[(\d+)\](?: \((?:messages\[0\]\.)?([^)]*)\))?\.?`)
 
-// explain replaces positions in an error with line numbers, and adds what remains stored.
+// explain replaces positions by lines, and adds how much is stored.
 func (s *sendingSession) explain(ctx context.Context, err error) error {
 	message := streamed.ReplaceAllStringFunc(err.Error(), func(found string) string {
 		parts := streamed.FindStringSubmatch(found)

@@ -22,7 +22,7 @@ type sessionsAppend struct {
 	Role     string   `enum:"user,assistant,system,tool" default:"user" placeholder:"ROLE" help:"Who spoke: user, assistant, system or tool (${default})."`
 	Speaker  string   `placeholder:"ID" help:"The user id of who spoke, in a group. By default --user."`
 	ID       string   `placeholder:"ID" help:"The message's id: the same id is added once."`
-	Time     when     `placeholder:"TIME" help:"When it was said. By default now."`
+	Time     timeArg  `placeholder:"TIME" help:"When it was said. By default now."`
 	Metadata string   `placeholder:"JSON" help:"A JSON object to store with the message."`
 	File     string   `complete:"file" placeholder:"FILE" help:"Instead of a text, JSONL with one message of the API per line; \"-\" is standard input."`
 	Session  string   `group:"scope" placeholder:"ID" help:"The session; by default the current one, or a new one."`
@@ -46,7 +46,7 @@ Examples:
 
 // Run appends the messages and shows how many were added.
 func (c sessionsAppend) Run(ctx context.Context, p *Program) error {
-	scope, err := c.says()
+	scope, err := c.writeScope()
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func (c sessionsAppend) Run(ctx context.Context, p *Program) error {
 	defer conn.close()
 	resp, err := conn.AppendMessages(ctx, request)
 	if err != nil && c.File != "" && ExitCode(err) == ExitUsage {
-		return usage("%s: %s", inputName(c.File), linesFor(block(answered(err)), lines))
+		return usage("%s: %s", inputName(c.File), linesFor(block(serverMessage(err)), lines))
 	}
 	if err != nil {
 		return err
@@ -78,7 +78,7 @@ func (c sessionsAppend) Run(ctx context.Context, p *Program) error {
 	})
 }
 
-// messages returns the messages to add. lines are their line numbers if they come from a file.
+// messages returns the messages to add; for a file, with their lines.
 func (c sessionsAppend) messages(ctx context.Context, p *Program) (list []*memsidecarv1.Message, lines []int, err error) {
 	one := len(c.Text) > 0
 	if one == (c.File != "") {
@@ -102,7 +102,7 @@ func (c sessionsAppend) messages(ctx context.Context, p *Program) (list []*memsi
 	list, lines, err = readMessages(in)
 	switch {
 	case err != nil:
-		return nil, nil, because(err, "%s", inputName(c.File))
+		return nil, nil, wrapError(err, "%s", inputName(c.File))
 	case len(list) == 0:
 		return nil, nil, usage("%s has no messages", inputName(c.File))
 	case len(list) > maxAppendBatch:
@@ -111,11 +111,10 @@ func (c sessionsAppend) messages(ctx context.Context, p *Program) (list []*memsi
 	return list, lines, nil
 }
 
-// maxAppendBatch is the maximum number of messages in one call.
+// maxAppendBatch is the limit of one call.
 const maxAppendBatch = 1000
 
-// readMessages reads lines with one message each, in the JSON of the API, and returns the messages with their line numbers. It stops
-// after maxAppendBatch+1 messages.
+// readMessages reads one message of the API per line.
 func readMessages(in io.Reader) (list []*memsidecarv1.Message, numbers []int, err error) {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, maxRecordBytes)
@@ -132,10 +131,10 @@ func readMessages(in io.Reader) (list []*memsidecarv1.Message, numbers []int, er
 	return list, numbers, lines.Err()
 }
 
-// listed matches a message's position in errors of the sidecar, for example "messages[3].".
+// listed matches the sidecar's name of a message of a list.
 var listed = regexp.MustCompile(`messages\[(\d+)\]\.?`)
 
-// linesFor replaces the positions of messages in an error with their line numbers.
+// linesFor replaces positions by lines.
 func linesFor(message string, lines []int) string {
 	message = strings.TrimPrefix(message, "invalid request: ")
 	return listed.ReplaceAllStringFunc(message, func(found string) string {
@@ -147,7 +146,7 @@ func linesFor(message string, lines []int) string {
 	})
 }
 
-// inputName returns the name of an input for errors.
+// inputName returns the name of an input for messages.
 func inputName(file string) string {
 	if file == "-" {
 		return "standard input"
@@ -155,14 +154,14 @@ func inputName(file string) string {
 	return line(file)
 }
 
-// every is the number of user messages after which messages are considered automatically.
-type every struct {
+// intervalArg is the number of user messages after which messages are considered automatically.
+type intervalArg struct {
 	given bool
 	n     *int32 // nil: the default
 }
 
 // UnmarshalText reads a number, or "default".
-func (e *every) UnmarshalText(text []byte) error {
+func (e *intervalArg) UnmarshalText(text []byte) error {
 	e.given, e.n = true, nil
 	if string(text) == "default" {
 		return nil
@@ -176,7 +175,7 @@ func (e *every) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// everyName describes the value n of a session or of a user's settings. If it is not set, it returns otherwise.
+// everyName describes the interval of a session or a user.
 func everyName(set bool, n int32, otherwise string) string {
 	switch {
 	case !set:
@@ -190,10 +189,10 @@ func everyName(set bool, n int32, otherwise string) string {
 }
 
 type sessionsUpdate struct {
-	ID            string  `arg:"" optional:"" help:"The session's id."`
-	Title         *string `placeholder:"TITLE" help:"The new title; \"\" is none."`
-	Metadata      *string `placeholder:"JSON" help:"The new metadata: a JSON object; \"\" is none."`
-	MemorizeEvery every   `placeholder:"N" help:"Consider messages after every N user messages; 0 is never, \"default\" as configured."`
+	ID            string      `arg:"" optional:"" help:"The session's id."`
+	Title         *string     `placeholder:"TITLE" help:"The new title; \"\" is none."`
+	Metadata      *string     `placeholder:"JSON" help:"The new metadata: a JSON object; \"\" is none."`
+	MemorizeEvery intervalArg `placeholder:"N" help:"Consider messages after every N user messages; 0 is never, \"default\" as configured."`
 
 	conversation
 	calls
@@ -234,7 +233,7 @@ func (c sessionsUpdate) Run(ctx context.Context, p *Program) error {
 		return err
 	}
 	defer conn.close()
-	if request.Scope, err = c.writes(ctx, conn, c.ID); err != nil {
+	if request.Scope, err = c.ownSessionScope(ctx, conn, c.ID); err != nil {
 		return err
 	}
 	resp, err := conn.UpdateSession(ctx, request)
@@ -264,7 +263,7 @@ Examples:
     memsidecar sessions delete -u alice chat-1`
 }
 
-// deleted prints the result as a line of JSON. It adds the session's id, because a command may delete several sessions.
+// deleted shows what was deleted, with the session, because there may be several.
 func (c sessionsDelete) deleted(p *Program, id string, resp *memsidecarv1.DeleteSessionResponse) error {
 	name, err := json.Marshal(id)
 	if err != nil {
@@ -286,7 +285,7 @@ func (c sessionsDelete) Run(ctx context.Context, p *Program) error {
 	}
 	defer conn.close()
 	return each(c.ID, func(id string) error {
-		scope, err := c.writes(ctx, conn, id)
+		scope, err := c.ownSessionScope(ctx, conn, id)
 		if err != nil {
 			return err
 		}

@@ -10,27 +10,27 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// longest is the highest latency that is recorded; longer ones are recorded as this.
-const longest = 5 * time.Minute
+// maxLatency is the largest latency that is recorded exactly.
+const maxLatency = 5 * time.Minute
 
-// Limits limits a run, which ends when the first limit is reached. Duration or Calls must be set.
+// Limits end a run when the first of them is reached. Duration or Calls must be set.
 type Limits struct {
-	Callers  int           // goroutines, each with one call at a time
-	Duration time.Duration // after it no call starts, except the first of the run; 0 is no limit
-	Calls    int64         // calls of all callers together; 0 is no limit
+	Callers  int           // concurrent callers, each with one call at a time
+	Duration time.Duration // no call starts later, except the first
+	Calls    int64         // total number of calls
 }
 
-// Answer is the result of a call without an error.
+// Answer is the result of a call.
 type Answer struct {
 	Degraded bool
-	// Overtaken means that the call was refused because the user was forgotten while it ran. This is the intended behaviour.
+	// Overtaken means that the call was refused because its user was being forgotten, which is correct.
 	Overtaken bool
 }
 
 // Call makes the n-th call of a run, counted from 0.
 type Call func(ctx context.Context, n int64) (Answer, error)
 
-// Stats counts the calls of a run. Latencies are those of calls without an error.
+// Stats are the results of a run. Latencies are those of calls without an error.
 type Stats struct {
 	Calls    int64 // answered without an error
 	Errors   int64
@@ -39,10 +39,10 @@ type Stats struct {
 	FirstError error
 	Elapsed    time.Duration
 
-	latencies *hdrhistogram.Histogram // of microseconds
+	latencies *hdrhistogram.Histogram // in microseconds
 }
 
-// Run makes calls until a limit is reached or the context ends. Calls that fail because the context ended are not counted.
+// Run makes calls until a limit is reached or the context ends. Calls that are cancelled by the context do not count.
 func Run(ctx context.Context, limits Limits, call Call) Stats {
 	r := run{limits: limits, call: call}
 	started := time.Now()
@@ -54,7 +54,7 @@ func Run(ctx context.Context, limits Limits, call Call) Stats {
 	var callers sync.WaitGroup
 	for range limits.Callers {
 		callers.Go(func() {
-			own := newStats() // one for each caller, so that callers do not wait for a lock
+			own := newStats() // one per caller, so that they do not wait for each other
 			r.caller(ctx, &own)
 			mu.Lock()
 			defer mu.Unlock()
@@ -97,11 +97,11 @@ func (r *run) caller(ctx context.Context, s *Stats) {
 			s.Degraded++
 		}
 		s.Calls++
-		_ = s.latencies.RecordValue(min(took, longest).Microseconds()) // the only error is a value out of range
+		_ = s.latencies.RecordValue(min(took, maxLatency).Microseconds()) // the only error is a value out of range
 	}
 }
 
-// take returns the number of the next call; ok is false if a limit is reached.
+// take returns the number of the next call, if another may start.
 func (r *run) take() (n int64, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -115,7 +115,7 @@ func (r *run) take() (n int64, ok bool) {
 }
 
 func newStats() Stats {
-	return Stats{latencies: hdrhistogram.New(1, longest.Microseconds(), 3)}
+	return Stats{latencies: hdrhistogram.New(1, maxLatency.Microseconds(), 3)}
 }
 
 func (s *Stats) add(other *Stats) {
@@ -128,7 +128,7 @@ func (s *Stats) add(other *Stats) {
 	s.latencies.Merge(other.latencies)
 }
 
-// PerSecond returns the number of calls per second that were answered without an error.
+// PerSecond returns the answered calls per second.
 func (s *Stats) PerSecond() float64 {
 	if s.Elapsed <= 0 {
 		return 0
@@ -136,7 +136,7 @@ func (s *Stats) PerSecond() float64 {
 	return float64(s.Calls) / s.Elapsed.Seconds()
 }
 
-// Percentile returns the latency that p percent of the calls did not exceed, within 0.1 %. p is 0 to 100.
+// Percentile returns the latency that p percent of the calls did not exceed, within 0.1 %. 100 is the maximum.
 func (s *Stats) Percentile(p float64) time.Duration {
 	return time.Duration(s.latencies.ValueAtPercentile(p)) * time.Microsecond
 }

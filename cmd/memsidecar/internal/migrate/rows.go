@@ -8,7 +8,7 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// Fields has the names of a record's fields. Of several names the first with a value is used. A name may be a path such as
+// Fields are the names of a record's fields. Of several names the first that has a value counts. A name may be a path such as
 // metadata.user_id.
 type Fields struct {
 	Text, ID, Time, User, Kind, Importance, Agent, Session []string
@@ -26,13 +26,12 @@ var LanceDB = Fields{
 	Session:    []string{"session_id", "sessionId", "session", "metadata.session_id"},
 }
 
-// Rows reads records with one statement each. If strict is set, a record with an unknown kind is a mistake; otherwise an unknown kind is
-// kept with the other fields.
+// Rows reads records with one statement each. With strict, a kind must be a known one or missing. Otherwise an unknown kind is ignored.
 func Rows(in io.Reader, format string, f Fields, strict bool, o Options, sink Sink) error {
 	_, err := records(in, nil, sink, func(line int, fields map[string]json.RawMessage) error {
 		item, err := rowItem(newRow(fields, o), line, format, &f, strict)
 		if err != nil {
-			sink.bad(line, "%v", err)
+			sink.reject(line, "%v", err)
 			return nil
 		}
 		return sink.Item(item)
@@ -67,7 +66,7 @@ func rowItem(r *row, line int, format string, f *Fields, strict bool) (Item, err
 	return item, nil
 }
 
-// kind returns a record's kind. An unknown kind is a mistake if strict is set; otherwise it is kept with the other fields.
+// kind returns the record's kind. An unknown one is kept with the other fields.
 func (r *row) kind(names []string, strict bool) memsidecarv1.MemoryKind {
 	if strict {
 		name := r.text(names...)
@@ -79,7 +78,7 @@ func (r *row) kind(names []string, strict bool) memsidecarv1.MemoryKind {
 	}
 	for _, name := range names {
 		var text string
-		if value := below(r.fields, name); json.Unmarshal(value, &text) == nil && kindNamed(text) != 0 {
+		if value := lookup(r.fields, name); json.Unmarshal(value, &text) == nil && kindNamed(text) != 0 {
 			r.used[name] = true
 			return kindNamed(text)
 		}
@@ -87,11 +86,11 @@ func (r *row) kind(names []string, strict bool) memsidecarv1.MemoryKind {
 	return memsidecarv1.MemoryKind_MEMORY_KIND_UNSPECIFIED
 }
 
-// scaled reports whether the importance is between 0 and 1, as in memsidecar. Some programs use 1 to 10.
+// scaled reports whether an importance is between 0 and 1, as in memsidecar. Other programs count from 1 to 10.
 func (r *row) scaled(names []string) bool {
 	for _, name := range names {
 		var n float64
-		if value := below(r.fields, name); value != nil {
+		if value := lookup(r.fields, name); value != nil {
 			return json.Unmarshal(value, &n) == nil && n >= 0 && n <= 1
 		}
 	}

@@ -1,5 +1,5 @@
-// Package seenmovies reads seen_movies.json. In this file a film bot stored the films that it had found, whether it had notified its
-// user of each, and the last list that it had shown.
+// Package seenmovies reads seen_movies.json, in which a film bot stored the films it had seen and reported, and the list it had shown
+// last.
 package seenmovies
 
 import (
@@ -11,27 +11,27 @@ import (
 	"time"
 )
 
-// File is the content of a seen_movies.json.
+// File is the content of the file.
 type File struct {
-	Movies    []Movie   // in the order of the file
-	LastCheck time.Time // zero if it is not in the file
-	Shown     []string  // URLs of the list that was shown last
-	ShownAt   time.Time // zero if it is not in the file
+	Movies    []Movie // in the order of the file
+	LastCheck time.Time
+	Shown     []string // URLs of the list that was shown last
+	ShownAt   time.Time
 }
 
 // Movie is one film.
 type Movie struct {
 	URL        string
 	Title      string
-	Attributes string    // the other fields as a JSON object; "" if there are none
-	FirstSeen  time.Time // zero if it is not in the file
+	Attributes string // other fields as a JSON object, or ""
+	FirstSeen  time.Time
 	Notified   bool
 }
 
-// maxBytes limits the file. The bot stored about a hundred films, which need far less.
+// maxBytes is far more than a hundred films need.
 const maxBytes = 64 << 20
 
-// Read reads the file. Times without a zone are interpreted in zone.
+// Read reads the file. Times without a zone are in the given zone.
 func Read(in io.Reader, zone *time.Location) (*File, error) {
 	data, err := io.ReadAll(io.LimitReader(in, maxBytes+1))
 	if err != nil {
@@ -72,7 +72,7 @@ func Read(in io.Reader, zone *time.Location) (*File, error) {
 	return f, nil
 }
 
-// eachField calls visit for each field of a JSON object, in their order. It stops at the first error.
+// eachField visits the fields of an object in order.
 func eachField(object json.RawMessage, visit func(name string, value json.RawMessage) error) error {
 	decoder := json.NewDecoder(bytes.NewReader(object))
 	if token, err := decoder.Token(); err != nil || token != json.Delim('{') {
@@ -125,7 +125,7 @@ func readMovie(url string, value json.RawMessage, zone *time.Location) (m Movie,
 	return m, err
 }
 
-// readTime parses what isoformat() of Python's date and datetime writes. For "" it returns the zero time.
+// readTime reads the formats of Python's date and datetime; "" is no time.
 func readTime(text string, zone *time.Location) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil

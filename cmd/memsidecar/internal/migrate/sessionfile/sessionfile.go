@@ -26,13 +26,13 @@ const (
 	JSONL Format = "jsonl" // a line about the session, then a line for each message
 )
 
-// File is a conversation that was read.
+// File is the content of a file.
 type File struct {
-	// Session has the fields of the file: id, title, metadata, memorize_every, the times of creation and change.
+	// Session has the id, title, metadata, memorize_every, and the times of creation and change.
 	Session *memsidecarv1.Session
 	// Messages are in the order of the file.
 	Messages []*memsidecarv1.Message
-	// Lines are the numbers of the lines, from 1, on which the messages begin.
+	// Lines are the lines on which the messages begin.
 	Lines []int
 }
 
@@ -55,13 +55,13 @@ var roles = map[string]memsidecarv1.Role{
 	"system": memsidecarv1.Role_ROLE_SYSTEM, "tool": memsidecarv1.Role_ROLE_TOOL,
 }
 
-// naive is the layout of Python's isoformat() without a zone. Python adds six digits of microseconds unless they are zero.
+// naive is the format of Python's isoformat() without a zone. It adds six decimals unless they are zero.
 const naive = "2006-01-02T15:04:05"
 
-// parseTime parses a time. A time without a zone is interpreted in zone.
+// parseTime reads a time. Without a zone it is in the given zone.
 func parseTime(text string, zone *time.Location) (*timestamppb.Timestamp, error) {
 	text = strings.Replace(text, " ", "T", 1)
-	for _, layout := range []string{naive, "2006-01-02T15:04:05Z07:00", "2006-01-02T15:04:05Z0700"} { // they also accept fractions of a second
+	for _, layout := range []string{naive, "2006-01-02T15:04:05Z07:00", "2006-01-02T15:04:05Z0700"} { // fractions are accepted, too
 		if t, err := time.ParseInLocation(layout, text, zone); err == nil {
 			return timestamppb.New(t), nil
 		}
@@ -69,8 +69,8 @@ func parseTime(text string, zone *time.Location) (*timestamppb.Timestamp, error)
 	return nil, fmt.Errorf("%q is not a time such as 2025-12-31T10:00:00", text)
 }
 
-// formatTime formats the time in the zone, truncated to microseconds, which is the precision of Python. A local time that occurs twice,
-// when clocks are set back, gets its offset.
+// formatTime returns the time in the zone, in microseconds: Python has no finer times, and before 3.11 reads no others. A local time that
+// occurs twice, at the end of summer time, has its offset, because it would be ambiguous.
 func formatTime(stamp *timestamppb.Timestamp, zone *time.Location) string {
 	t := stamp.AsTime().Truncate(time.Microsecond).In(zone)
 	layout := naive
@@ -84,12 +84,12 @@ func formatTime(stamp *timestamppb.Timestamp, zone *time.Location) string {
 	return text
 }
 
-// maxSeconds is the maximum duration of a tool call, about thirty years.
+// maxSeconds of a duration: no tool call takes thirty years.
 const maxSeconds = 1e9
 
 // formatDuration writes seconds as Python writes a float: 0.5, 1.0, 5e-05.
 func formatDuration(d *durationpb.Duration) string {
-	// Parsing the decimal gives the nearest float64. The sum of two floats may be another.
+	// Parsing the decimals gives the nearest float; adding two floats may not.
 	seconds, err := strconv.ParseFloat(fmt.Sprintf("%d.%09d", d.GetSeconds(), d.GetNanos()), 64)
 	if err != nil {
 		return string(nothing)

@@ -10,8 +10,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/sqlstore"
 )
 
-func TestResults(t *testing.T) {
+func TestNumberedLists(t *testing.T) {
 	liststest.Run(t, func(t *testing.T) lists.Store {
-		return sqlstore.NewResults(dbtest.New(t))
+		return sqlstore.NewNumberedLists(dbtest.New(t))
 	})
 }
