@@ -23,7 +23,7 @@ race: # needs a C compiler
 
 POWER_LOSSES ?= 1000
 faults: # Linux with strace; about a minute
-	POWER_LOSSES=$(POWER_LOSSES) go test -count=1 -timeout 5m -v -run 'TestPowerLoss|TestFaults|TestSmallDisk|TestDataFolderGone|TestKilledWhileReembedding' ./cmd/memsidecar
+	POWER_LOSSES=$(POWER_LOSSES) go test -count=1 -timeout 5m -v -run 'TestPowerLoss|TestDiskFaults|TestSmallDisk|TestLostDataFolderStopsAcknowledging|TestKilledWhileReembedding' ./cmd/memsidecar
 
 cross: # other platforms than CI's; takes minutes with an empty cache
 	for t in windows/amd64 darwin/arm64 freebsd/amd64 linux/arm64; do \

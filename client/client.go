@@ -94,10 +94,10 @@ func Dial(target string, opts ...Option) (*Client, error) {
 func (o *options) problems(target string) error {
 	var wrong []error
 	address, ok := addressOf(target)
-	if problem := listen.Problem(address); ok && problem != "" {
+	if problem := listen.AddressProblem(address); ok && problem != "" {
 		return fmt.Errorf("the sidecar's address %s: write host:port or unix:///path", problem)
 	}
-	if !o.encrypted() && !o.plaintext && !listen.Local(address) {
+	if !o.encrypted() && !o.plaintext && !listen.IsLocal(address) {
 		wrong = append(wrong, fmt.Errorf("%s is not on this machine, and messages would cross the network unencrypted: "+
 			"use WithTLS, or WithPlaintext if you trust that network", target))
 	}

@@ -24,18 +24,18 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// troubled is a server that has the trouble that a test wants, and notes what it is asked.
-type troubled struct {
+// faultyServer is a server that fails as the test wants, and records its calls.
+type faultyServer struct {
 	memsidecarv1.UnimplementedMemoryServiceServer
 	mu        sync.Mutex
-	failures  map[string]int // how often each call is UNAVAILABLE before it works; -1: for ever
+	failures  map[string]int // how often each call is UNAVAILABLE before it succeeds; -1: always
 	asked     map[string]int
 	requestID []string
 	left      time.Duration // until the deadline of the last call
 	hang      bool          // until the deadline
 }
 
-func (s *troubled) ask(ctx context.Context, call string) error {
+func (s *faultyServer) ask(ctx context.Context, call string) error {
 	s.mu.Lock()
 	s.asked[call]++
 	if deadline, ok := ctx.Deadline(); ok {
@@ -44,7 +44,7 @@ func (s *troubled) ask(ctx context.Context, call string) error {
 	fail, hang := s.failures[call] == -1 || s.asked[call] <= s.failures[call], s.hang
 	s.mu.Unlock()
 	if hang {
-		<-ctx.Done() // which may be noticed here before the client notices it, so no answer may follow
+		<-ctx.Done() // No answer may follow: the deadline may be noticed here before the client notices it.
 		return status.FromContextError(ctx.Err()).Err()
 	}
 	if fail {
@@ -53,19 +53,19 @@ func (s *troubled) ask(ctx context.Context, call string) error {
 	return nil
 }
 
-func (s *troubled) count(call string) int {
+func (s *faultyServer) count(call string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.asked[call]
 }
 
-func (s *troubled) Retrieve(ctx context.Context, _ *memsidecarv1.RetrieveRequest) (*memsidecarv1.RetrieveResponse, error) {
+func (s *faultyServer) Retrieve(ctx context.Context, _ *memsidecarv1.RetrieveRequest) (*memsidecarv1.RetrieveResponse, error) {
 	return &memsidecarv1.RetrieveResponse{
 		PromptContext: "likes tea", Degraded: []*memsidecarv1.Degradation{{Reason: "the model is unavailable"}},
 	}, s.ask(ctx, "Retrieve")
 }
 
-func (s *troubled) ConsiderMemorizing(
+func (s *faultyServer) ConsiderMemorizing(
 	ctx context.Context,
 	r *memsidecarv1.ConsiderMemorizingRequest,
 ) (*memsidecarv1.ConsiderMemorizingResponse, error) {
@@ -76,25 +76,25 @@ func (s *troubled) ConsiderMemorizing(
 	return &memsidecarv1.ConsiderMemorizingResponse{Consideration: &memsidecarv1.Consideration{Id: "con_1"}}, err
 }
 
-func (s *troubled) CreateMemory(ctx context.Context, r *memsidecarv1.CreateMemoryRequest) (*memsidecarv1.CreateMemoryResponse, error) {
+func (s *faultyServer) CreateMemory(ctx context.Context, r *memsidecarv1.CreateMemoryRequest) (*memsidecarv1.CreateMemoryResponse, error) {
 	s.mu.Lock()
 	s.requestID = append(s.requestID, r.GetRequestId())
 	s.mu.Unlock()
 	return &memsidecarv1.CreateMemoryResponse{}, s.ask(ctx, "CreateMemory")
 }
 
-func (s *troubled) ListMemories(ctx context.Context, _ *memsidecarv1.ListMemoriesRequest) (*memsidecarv1.ListMemoriesResponse, error) {
+func (s *faultyServer) ListMemories(ctx context.Context, _ *memsidecarv1.ListMemoriesRequest) (*memsidecarv1.ListMemoriesResponse, error) {
 	return &memsidecarv1.ListMemoriesResponse{}, s.ask(ctx, "ListMemories")
 }
 
-func (s *troubled) UpdateMemory(ctx context.Context, _ *memsidecarv1.UpdateMemoryRequest) (*memsidecarv1.UpdateMemoryResponse, error) {
+func (s *faultyServer) UpdateMemory(ctx context.Context, _ *memsidecarv1.UpdateMemoryRequest) (*memsidecarv1.UpdateMemoryResponse, error) {
 	return &memsidecarv1.UpdateMemoryResponse{}, s.ask(ctx, "UpdateMemory")
 }
 
-// trouble starts the server and connects to it.
-func trouble(t *testing.T, failures map[string]int, options ...client.Option) (*troubled, *client.Client) {
+// startFaulty starts the server and connects to it.
+func startFaulty(t *testing.T, failures map[string]int, options ...client.Option) (*faultyServer, *client.Client) {
 	t.Helper()
-	s := &troubled{failures: failures, asked: map[string]int{}}
+	s := &faultyServer{failures: failures, asked: map[string]int{}}
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -106,13 +106,13 @@ func trouble(t *testing.T, failures map[string]int, options ...client.Option) (*
 	return s, dial(t, listener.Addr().String(), options...)
 }
 
-// dial connects with times that no machine is too slow for, unless the options say otherwise.
+// dial connects with long timeouts for slow machines, unless the options set others.
 func dial(t *testing.T, target string, options ...client.Option) *client.Client {
 	t.Helper()
 	c, err := client.Dial(target, append([]client.Option{
 		client.WithTimeout(
-			sidecartest.Patience,
-		), client.WithRecallTimeout(sidecartest.Patience), client.WithRememberTimeout(sidecartest.Patience),
+			sidecartest.Timeout,
+		), client.WithRecallTimeout(sidecartest.Timeout), client.WithRememberTimeout(sidecartest.Timeout),
 		client.WithOnError(func(context.Context, string, error) {}),
 	}, options...)...)
 	if err != nil {
@@ -122,9 +122,10 @@ func dial(t *testing.T, target string, options ...client.Option) *client.Client 
 	return c
 }
 
-// TestRepeated: what is safe to repeat is repeated when the sidecar is unavailable, under one request id; nothing else is.
-func TestRepeated(t *testing.T) {
-	s, c := trouble(t, map[string]int{"Retrieve": 2, "ListMemories": 4, "ConsiderMemorizing": 3, "CreateMemory": 1, "UpdateMemory": 1})
+// TestSafeCallsAreRetried: When the sidecar is unavailable, the client repeats calls that are safe to repeat, with the same request id, and no
+// others.
+func TestSafeCallsAreRetried(t *testing.T) {
+	s, c := startFaulty(t, map[string]int{"Retrieve": 2, "ListMemories": 4, "ConsiderMemorizing": 3, "CreateMemory": 1, "UpdateMemory": 1})
 	ctx, scope := t.Context(), client.Direct("anna")
 
 	if r := c.Recall(ctx, scope, "tea"); r.PromptContext != "likes tea" || r.Reason != "the model is unavailable" {
@@ -160,9 +161,9 @@ func TestRepeated(t *testing.T) {
 	}
 }
 
-// TestNobodyTold: a bot that wants to hear nothing goes on, too.
-func TestNobodyTold(t *testing.T) {
-	_, c := trouble(t, map[string]int{"Retrieve": -1, "ConsiderMemorizing": -1}, client.WithOnError(nil))
+// TestErrorHookIsOptional: Without an error hook the bot still continues.
+func TestErrorHookIsOptional(t *testing.T) {
+	_, c := startFaulty(t, map[string]int{"Retrieve": -1, "ConsiderMemorizing": -1}, client.WithOnError(nil))
 	if r := c.Recall(t.Context(), client.Direct("anna"), "tea"); r.Reason == "" {
 		t.Errorf("recalled %+v", r)
 	}
@@ -173,9 +174,9 @@ func TestNobodyTold(t *testing.T) {
 	}
 }
 
-// TestGivesUp: a sidecar that stays unavailable costs a bot that waits for its memory three attempts.
-func TestGivesUp(t *testing.T) {
-	s, c := trouble(t, map[string]int{"Retrieve": -1})
+// TestRetriesAreLimited: When the sidecar remains unavailable, a call that waits for it makes three attempts.
+func TestRetriesAreLimited(t *testing.T) {
+	s, c := startFaulty(t, map[string]int{"Retrieve": -1})
 	if r := c.Recall(t.Context(), client.Direct("anna"), "tea"); r.PromptContext != "" || !strings.Contains(r.Reason, "not now") {
 		t.Errorf("recalled %+v", r)
 	}
@@ -184,10 +185,10 @@ func TestGivesUp(t *testing.T) {
 	}
 }
 
-// TestDeadlines: a call has a deadline, its own if it brings one.
-func TestDeadlines(t *testing.T) {
+// TestCallsHaveDeadlines: Every call has a deadline: the caller's, or the default.
+func TestCallsHaveDeadlines(t *testing.T) {
 	const most, wait = time.Hour, 10 * time.Hour
-	s, c := trouble(t, nil, client.WithTimeout(most), client.WithRecallTimeout(2*most), client.WithRememberTimeout(3*most))
+	s, c := startFaulty(t, nil, client.WithTimeout(most), client.WithRecallTimeout(2*most), client.WithRememberTimeout(3*most))
 	own, cancel := context.WithTimeout(t.Context(), 5*most)
 	defer cancel()
 	scope := client.Direct("anna")
@@ -219,12 +220,12 @@ func TestDeadlines(t *testing.T) {
 	}
 }
 
-// TestSlowSidecar: the bot goes on when its time for recalling is over, and the hook hears of it.
-func TestSlowSidecar(t *testing.T) {
-	var told []string
-	s, c := trouble(t, nil, client.WithRecallTimeout(time.Millisecond), client.WithRememberTimeout(time.Millisecond),
+// TestRecallTimeout: When the timeout for recall passes, the bot continues and the hook gets the error.
+func TestRecallTimeout(t *testing.T) {
+	var reported []string
+	s, c := startFaulty(t, nil, client.WithRecallTimeout(time.Millisecond), client.WithRememberTimeout(time.Millisecond),
 		client.WithOnError(func(_ context.Context, call string, err error) {
-			told = append(told, call+" "+status.Code(err).String())
+			reported = append(reported, call+" "+status.Code(err).String())
 		}))
 	s.hang = true
 	if r := c.Recall(t.Context(), client.Direct("anna"), "tea"); r.PromptContext != "" || r.Reason == "" {
@@ -233,15 +234,15 @@ func TestSlowSidecar(t *testing.T) {
 	if got := c.Remember(t.Context(), client.Direct("anna"), client.Said("tea")); got != nil {
 		t.Errorf("remembered %v", got)
 	}
-	if want := []string{"Recall DeadlineExceeded", "Remember DeadlineExceeded"}; !slices.Equal(told, want) {
-		t.Errorf("told %q, want %q", told, want)
+	if want := []string{"Recall DeadlineExceeded", "Remember DeadlineExceeded"}; !slices.Equal(reported, want) {
+		t.Errorf("the hook got %q, want %q", reported, want)
 	}
 }
 
-// TestRestart: while the sidecar is away the bot recalls nothing and says why; when it is back, over the same Unix socket, so is
-// what was remembered, through the same client. What was said meanwhile is handed over then.
-func TestRestart(t *testing.T) {
-	sidecartest.Binary(t) // not while somebody waits for it
+// TestClientReconnectsAfterRestart: While the sidecar is stopped, the bot recalls nothing and gets the reason. After a restart on the same Unix socket the
+// same client recalls earlier memories, and sends the dialogues of the meantime.
+func TestClientReconnectsAfterRestart(t *testing.T) {
+	sidecartest.Binary(t) // built before, so that no timeout runs meanwhile
 	dir := t.TempDir()
 	socket := "unix://" + filepath.Join(dir, "s")
 	start := func() *sidecartest.Process {
@@ -261,9 +262,9 @@ func TestRestart(t *testing.T) {
 		}()
 		s := start()
 		if (<-remembered) == nil {
-			t.Fatal("what was said while there was no sidecar is not remembered")
+			t.Fatal("messages sent during the outage are not remembered")
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), sidecartest.Patience)
+		ctx, cancel := context.WithTimeout(t.Context(), sidecartest.Timeout)
 		for r := c.Recall(ctx, scope, "tea"); r.Reason != ""; r = c.Recall(ctx, scope, "tea") {
 			if ctx.Err() != nil {
 				t.Fatalf("it is not found again: %s", r.Reason)
@@ -282,7 +283,7 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestTokenAndTLS: an encrypted connection with a token to a sidecar that wants both.
+// TestTokenAndTLS: This is an encrypted connection with a token to a sidecar that requires both.
 func TestTokenAndTLS(t *testing.T) {
 	dir := t.TempDir()
 	ca, err := sidecartest.NewAuthority(dir, "ca")
@@ -304,7 +305,7 @@ func TestTokenAndTLS(t *testing.T) {
 			"server.pem",
 		), "tls.key_file=" + filepath.Join(dir, "server.key"), "auth.tokens_file=" + tokens,
 	}})
-	encrypted := client.WithTLS(trusting(t, filepath.Join(dir, "ca.pem")))
+	encrypted := client.WithTLS(trustingConfig(t, filepath.Join(dir, "ca.pem")))
 	scope := client.Direct("alice")
 
 	given := ""
@@ -327,7 +328,7 @@ func TestTokenAndTLS(t *testing.T) {
 		r.Reason,
 		"invalid characters",
 	) {
-		t.Errorf("with what is no token: %+v", r)
+		t.Errorf("with an invalid token: %+v", r)
 	}
 	broken := dial(t, s.Addr, encrypted, client.WithTokenFrom(func(context.Context) (string, error) { return "", errors.New("no vault") }))
 	if r := broken.Recall(t.Context(), scope, "tea"); !strings.Contains(r.Reason, "no vault") {
@@ -338,13 +339,12 @@ func TestTokenAndTLS(t *testing.T) {
 	}
 }
 
-// TestDialRefuses: what cannot work, or would show what users say to others, is an error that says what to do.
-// TestGroup: what was said to the bot alone is not recalled in a group, and what was said in a group is not in another. Dial's
-// options of grpc hold for these calls, and the connection serves other services, too.
+// TestGroup: A direct chat is not recalled in a group, nor one group in another. Dial's grpc options apply to these calls, and the
+// connection can be used for other services.
 func TestGroup(t *testing.T) {
 	s := sidecartest.StartProcess(t, sidecartest.ProcessOptions{})
 	var called []string
-	c, err := client.Dial(s.Addr, client.WithRecallTimeout(sidecartest.Patience), client.WithDialOptions(grpc.WithChainUnaryInterceptor(
+	c, err := client.Dial(s.Addr, client.WithRecallTimeout(sidecartest.Timeout), client.WithDialOptions(grpc.WithChainUnaryInterceptor(
 		func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 			called = append(called, method[strings.LastIndexByte(method, '/')+1:])
 			return invoke(ctx, method, req, reply, cc, opts...)
@@ -360,7 +360,7 @@ func TestGroup(t *testing.T) {
 		"I am allergic to peanuts.": client.Direct("alice"), "I am allergic to celery.": tavern,
 	} {
 		if _, err := c.Memory.ConsiderMemorizing(t.Context(), &memsidecarv1.ConsiderMemorizingRequest{
-			Scope: where, Messages: []*memsidecarv1.Message{client.Said(said)}, Wait: durationpb.New(sidecartest.Patience),
+			Scope: where, Messages: []*memsidecarv1.Message{client.Said(said)}, Wait: durationpb.New(sidecartest.Timeout),
 		}); err != nil {
 			t.Fatal(err)
 		}
@@ -390,11 +390,12 @@ func TestGroup(t *testing.T) {
 	}
 }
 
+// TestDialRefuses: Targets that cannot work, and connections that would expose users' messages, are errors with a remedy.
 func TestDialRefuses(t *testing.T) {
 	for _, test := range []struct {
 		target  string
 		options []client.Option
-		want    string // "" is no error
+		want    string // "" means no error
 	}{
 		{"", nil, ""},
 		{"localhost:7420", nil, ""},
@@ -420,13 +421,13 @@ func TestDialRefuses(t *testing.T) {
 			t.Errorf("%q: got %v, want %q", test.target, err, test.want)
 		}
 		if err != nil && strings.Contains(err.Error(), "secret") {
-			t.Errorf("the error tells the token: %v", err)
+			t.Errorf("the error contains the token: %v", err)
 		}
 	}
 }
 
-// TestReadsAreReads: what the client repeats without a request id are calls that a token for reading may make.
-func TestReadsAreReads(t *testing.T) {
+// TestRetriedReadsNeedOnlyReadAccess: The calls that the client repeats without a request id are the calls that a read-only token permits.
+func TestRetriedReadsNeedOnlyReadAccess(t *testing.T) {
 	guard, err := os.ReadFile("../internal/server/guard.go")
 	if err != nil {
 		t.Fatal(err)

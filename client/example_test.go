@@ -13,7 +13,7 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// sidecar starts one for an example, and returns where it listens: like "127.0.0.1:7420".
+// sidecar starts a sidecar for an example, and returns its address, such as "127.0.0.1:7420".
 func sidecar() (target string, stop func()) {
 	s, err := sidecartest.LaunchProcess(sidecartest.ProcessOptions{})
 	if err != nil {
@@ -22,14 +22,14 @@ func sidecar() (target string, stop func()) {
 	return s.Addr, func() { _ = s.Stop() }
 }
 
-// A bot recalls before it answers, and remembers afterwards. Neither can fail, so there is no error to handle.
+// A bot recalls before it answers, and remembers afterwards. Neither returns an error.
 func Example_bot() {
 	target, stop := sidecar()
 	defer stop()
 
 	memory, err := client.Dial(target, client.WithRecallTimeout(30*time.Second), client.WithRememberTimeout(30*time.Second))
 	if err != nil {
-		panic(err) // an address that cannot be one
+		panic(err) // not a valid address
 	}
 	defer func() { _ = memory.Close() }()
 
@@ -41,14 +41,14 @@ func Example_bot() {
 		memory.Remember(ctx, alice, client.Said(said), client.Answered(answer))
 	}
 	turn("Hi! I am allergic to peanuts. What can I cook tonight?")
-	settle(ctx, memory, alice) // a bot does not wait
+	settle(ctx, memory, alice) // only for this example; a bot does not wait
 	turn("Can I have a peanut cookie?")
 	// Output:
 	// How about a lemon risotto?
 	// Rather not: you are allergic to peanuts.
 }
 
-// answerOf stands for a language model.
+// answerOf is a placeholder for a language model.
 func answerOf(prompt, _ string) string {
 	if strings.Contains(prompt, "allergic to peanuts") {
 		return "Rather not: you are allergic to peanuts."
@@ -56,9 +56,9 @@ func answerOf(prompt, _ string) string {
 	return "How about a lemon risotto?"
 }
 
-// settle returns when all that was said is considered.
+// settle returns when all dialogues have been considered.
 func settle(ctx context.Context, memory *client.Client, scope *memsidecarv1.Scope) {
-	ctx, cancel := context.WithTimeout(ctx, sidecartest.Patience)
+	ctx, cancel := context.WithTimeout(ctx, sidecartest.Timeout)
 	defer cancel()
 	for pending := true; pending; {
 		list, err := memory.Memory.ListConsiderations(ctx, &memsidecarv1.ListConsiderationsRequest{
@@ -73,7 +73,7 @@ func settle(ctx context.Context, memory *client.Client, scope *memsidecarv1.Scop
 	}
 }
 
-// Without a sidecar the bot answers all the same, and hears why.
+// Without a sidecar the bot still answers, and gets the reason.
 func ExampleClient_Recall_withoutSidecar() {
 	memory, err := client.Dial("unix:///nowhere/memsidecar.sock",
 		client.WithRecallTimeout(30*time.Second),
@@ -90,7 +90,7 @@ func ExampleClient_Recall_withoutSidecar() {
 	// "", and there is a reason: true
 }
 
-// All that the sidecar does is there as generated clients.
+// The generated clients give access to all services.
 func ExampleServices() {
 	target, stop := sidecar()
 	defer stop()

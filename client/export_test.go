@@ -2,7 +2,7 @@ package client
 
 import "encoding/json"
 
-// Repeated lists the calls that are tried again.
+// Repeated lists the calls that are retried.
 func Repeated() (methods []string) {
 	var parsed config
 	if err := json.Unmarshal([]byte(serviceConfig()), &parsed); err != nil {

@@ -38,17 +38,17 @@ type (
 )
 
 var (
-	// beforeTheAnswer is for calls before an answer, which are urgent: at most 150 ms, enough to replace a lost connection.
-	beforeTheAnswer = retryPolicy{3, "0.05s", "0.1s", 2, []string{"UNAVAILABLE"}}
-	// readings is for other reading calls: up to 1.5 s.
+	// urgent is for calls that a bot makes before it answers: pauses of at most 150 ms, enough to replace a lost connection.
+	urgent = retryPolicy{3, "0.05s", "0.1s", 2, []string{"UNAVAILABLE"}}
+	// readings is for other reading calls: pauses of up to 1.5 s.
 	readings = retryPolicy{5, "0.1s", "0.8s", 2, []string{"UNAVAILABLE"}}
-	// identified is for calls with a request id: up to 4 s.
+	// identified is for calls with a request id: pauses of up to 4 s.
 	identified = retryPolicy{5, "0.1s", "2.7s", 3, []string{"UNAVAILABLE"}}
 )
 
 // serviceConfig sets which calls are retried.
 var serviceConfig = sync.OnceValue(func() string {
-	waiting := methodConfig{RetryPolicy: beforeTheAnswer}
+	waiting := methodConfig{RetryPolicy: urgent}
 	reading := methodConfig{RetryPolicy: readings}
 	writing := methodConfig{RetryPolicy: identified}
 	for _, service := range []*grpc.ServiceDesc{

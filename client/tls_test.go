@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// trusting is a configuration for memsidecar.test, which an authority's certificate vouches for.
-func trusting(t *testing.T, file string) *tls.Config {
+// trustingConfig is a configuration for memsidecar.test, with a certificate of a private authority.
+func trustingConfig(t *testing.T, file string) *tls.Config {
 	t.Helper()
 	pem, err := os.ReadFile(file)
 	if err != nil {

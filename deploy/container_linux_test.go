@@ -28,17 +28,16 @@ import (
 )
 
 const (
-	// The root of the image, unpacked; without it these tests are skipped. .ci/run sets it.
+	// The image's root file system, unpacked. Without it these tests are skipped. .ci/run sets it.
 	rootVariable = "MEMSIDECAR_ROOTFS"
 	// The user of the Dockerfile.
 	containerUser = 65532
-	// Where the provider of models is: a name that is only in the DNS server of the test, and a certificate that is only valid
-	// by the container's file of authorities.
+	// The host of the model provider. Only the test's DNS server knows the name, and its certificate is valid only with the authorities
+	// file of the container.
 	providerName = "provider.example.com"
 )
 
-// container is what a container's runtime makes of the image: a root that nobody can write, the volumes, and the three files
-// that runtimes put in.
+// container is what a container runtime provides: a read-only root, volumes, and the three files that runtimes mount.
 type container struct {
 	Root    string
 	Mounts  []mount
@@ -48,8 +47,8 @@ type container struct {
 
 type mount struct{ From, To string }
 
-// TestContainer: the static binary works in an empty root that it cannot write, as a user without rights, as process 1: it
-// finds names, authorities and time zones, remembers, recalls, backs up, tells its health, and stops when asked to.
+// TestContainer: The static binary runs in an empty read-only root, as an unprivileged user, as process 1. It finds names, authorities
+// and time zones, remembers, recalls, backs up, reports its health, and stops on a signal.
 func TestContainer(t *testing.T) {
 	needNamespaces(t)
 	c := image(t)
@@ -108,7 +107,7 @@ func TestContainer(t *testing.T) {
 	if err := sidecar.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	<-logged // to the end of what it writes, which Wait would cut off
+	<-logged // until its output ends, which Wait would cut off
 	if err := sidecar.Wait(); err != nil {
 		t.Errorf("after SIGTERM: %v\n%s", err, log.String())
 	}
@@ -120,7 +119,7 @@ func TestContainer(t *testing.T) {
 	}
 }
 
-// TestStaticBinary: it needs no interpreter and no shared library, so that a root with nothing in it is enough.
+// TestStaticBinary: The binary needs no interpreter and no shared library, so an empty root is enough.
 func TestStaticBinary(t *testing.T) {
 	f, err := elf.Open(filepath.Join(image(t).Root, "memsidecar"))
 	if err != nil {
@@ -137,7 +136,7 @@ func TestStaticBinary(t *testing.T) {
 	}
 }
 
-// image is the root of the image that was built, in which a runtime may make what it mounts on.
+// image is the root of the image. A runtime may create mount points in it.
 func image(t *testing.T) *container {
 	t.Helper()
 	root := os.Getenv(rootVariable)
@@ -147,8 +146,8 @@ func image(t *testing.T) *container {
 	return &container{Root: root}
 }
 
-// world gives the container what a runtime gives: names by DNS, and processes; and authorities, which an operator may mount
-// over those of the image. What is there is a provider of models.
+// world provides what a runtime provides: DNS and processes, and authorities, which an operator may mount over those of the image. A fake
+// model provider runs there.
 func (c *container) world(t *testing.T) *world {
 	t.Helper()
 	w := &world{fake: providertest.Start(t, 8)}
@@ -184,7 +183,7 @@ type world struct {
 	url  string
 }
 
-// talk has the sidecar remember and recall.
+// talk makes the sidecar remember and recall.
 func talk(t *testing.T, addr string) {
 	t.Helper()
 	conn, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -192,11 +191,11 @@ func talk(t *testing.T, addr string) {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close() }()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	memories, scope := memsidecarv1.NewMemoryServiceClient(conn), &memsidecarv1.Scope{UserId: "anna"}
 	_, err = memories.ConsiderMemorizing(ctx, &memsidecarv1.ConsiderMemorizingRequest{
-		Scope: scope, Wait: durationpb.New(patience),
+		Scope: scope, Wait: durationpb.New(timeout),
 		Messages: []*memsidecarv1.Message{{Role: memsidecarv1.Role_ROLE_USER, Content: "I am allergic to peanuts."}},
 	})
 	if err != nil {
@@ -211,7 +210,7 @@ func talk(t *testing.T, addr string) {
 	}
 }
 
-// run runs a command in the container to its end, as `docker exec` does.
+// run runs a command in the container until it exits, as `docker exec` does.
 func (c *container) run(t *testing.T, args ...string) (code int, output string) {
 	t.Helper()
 	out, err := c.command(t.Context(), args...).CombinedOutput()
@@ -224,14 +223,14 @@ func (c *container) run(t *testing.T, args ...string) (code int, output string) 
 	return 0, string(out)
 }
 
-// command is the program in namespaces of its own. This process cannot go there itself, so the test's program is started
-// again (see TestMain), and enters.
+// command is the program in its own namespaces. This process cannot enter them itself, so the test binary is started again (see TestMain)
+// and enters.
 func (c *container) command(ctx context.Context, args ...string) *exec.Cmd {
 	inside := *c
 	inside.Args = append([]string{"/memsidecar"}, args...)
 	text, err := json.Marshal(inside)
 	if err != nil {
-		panic(err) // strings
+		panic(err)
 	}
 	command := exec.CommandContext(ctx, "/proc/self/exe")
 	command.Env = []string{enterVariable + "=" + string(text)}
@@ -249,7 +248,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// enter becomes the program in the container. It returns only when that is not possible.
+// enter becomes the program in the container. It returns only on an error.
 func enter(text string) error {
 	var c container
 	if err := json.Unmarshal([]byte(text), &c); err != nil {
@@ -280,7 +279,7 @@ func enter(text string) error {
 	return syscall.Exec(c.Args[0], c.Args, c.Environ)
 }
 
-// needNamespaces skips the test where a process may not have a root and processes of its own.
+// needNamespaces skips the test where a process cannot have its own root and process namespace.
 func needNamespaces(t *testing.T) {
 	t.Helper()
 	probe := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^$")
@@ -290,7 +289,7 @@ func needNamespaces(t *testing.T) {
 	}
 }
 
-// writable is a folder of the container's user, as a volume is.
+// writable returns a folder of the container's user, as a volume would be.
 func writable(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// nameServer answers what asks for the name with loopback, until the test ends. It returns its address. Resolvers ask port 53
-// only, so it takes an address of loopback that is nobody else's.
+// nameServer answers queries for the name with loopback, until the test ends. It returns its address. Resolvers only ask port 53, so it
+// uses an otherwise unused loopback address.
 func nameServer(t *testing.T, name string) string {
 	t.Helper()
 	const addr = "127.0.0.77"
@@ -25,7 +25,7 @@ func nameServer(t *testing.T, name string) string {
 				return
 			}
 			if answer, err := answerTo(question[:n], name); err == nil {
-				_, _ = conn.WriteToUDP(answer, from) // who gets none asks again
+				_, _ = conn.WriteToUDP(answer, from) // the client asks again if it gets no answer
 			}
 		}
 	}()

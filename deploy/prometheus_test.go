@@ -24,11 +24,11 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// The folder with the programs prometheus and promtool; without it the tests that need them are skipped. .ci/run sets it.
+// The folder with the programs prometheus and promtool. Without it the tests that need them are skipped. .ci/run sets it.
 const prometheusVariable = "PROMETHEUS_DIR"
 
-// patience is how long anything here may take on a loaded machine.
-const patience = 5 * time.Minute
+// timeout is the longest time that any step may take on a loaded machine.
+const timeout = 5 * time.Minute
 
 func program(t *testing.T, name string) string {
 	t.Helper()
@@ -39,7 +39,7 @@ func program(t *testing.T, name string) string {
 	return filepath.Join(dir, name)
 }
 
-// TestAlerts: the rules are valid, and fire when they should and not otherwise.
+// TestAlerts: The alert rules are valid, and fire when they should and only then.
 func TestAlerts(t *testing.T) {
 	for _, args := range [][]string{{"check", "rules", "prometheus-alerts.yaml"}, {"test", "rules", "prometheus-alerts_test.yaml"}} {
 		if out, err := exec.CommandContext(t.Context(), program(t, "promtool"), args...).CombinedOutput(); err != nil {
@@ -48,7 +48,7 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// TestAlertsAreExplained: the documentation says of each alert, and of no other, what to look at.
+// TestAlertsAreExplained: The documentation says for each alert, and for no other, what to check.
 func TestAlertsAreExplained(t *testing.T) {
 	explained := map[string]bool{}
 	for _, m := range regexp.MustCompile(`(?m)^\| (Memsidecar\w+) \|`).FindAllStringSubmatch(read(t, "../docs/operations.md"), -1) {
@@ -57,7 +57,7 @@ func TestAlertsAreExplained(t *testing.T) {
 	rules := regexp.MustCompile(`(?m)^ +- alert: (\w+)$`).FindAllStringSubmatch(read(t, "prometheus-alerts.yaml"), -1)
 	for _, m := range rules {
 		if !explained[m[1]] {
-			t.Errorf("docs/operations.md does not say what to look at when %s fires", m[1])
+			t.Errorf("docs/operations.md does not explain the alert %s", m[1])
 		}
 	}
 	if len(rules) != len(explained) || len(rules) == 0 {
@@ -65,16 +65,15 @@ func TestAlertsAreExplained(t *testing.T) {
 	}
 }
 
-// TestDashboard: a real Prometheus scrapes a real sidecar that does all kinds of work, and each query of the dashboard and of
-// the alerts' expressions is answered; those of the dashboard with numbers.
+// TestDashboard: A real Prometheus scrapes a real sidecar that does all kinds of work. Each query of the dashboard and of the alert rules
+// has an answer; the dashboard's answers are numbers.
 func TestDashboard(t *testing.T) {
 	prometheus := program(t, "prometheus")
 	grpcAddr, httpAddr := startSidecar(t)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	server := startPrometheus(t, prometheus, httpAddr)
-	// What is not there yet comes: a rate needs two scrapes and something that happens between them, and a scrape that took too long
-	// is followed by another.
+	// Retry: a rate needs two scrapes with an event between them, and a scrape may time out.
 	comes := func(q string, enough func(values []string) bool) bool {
 		for !enough(query(t.Context(), t, server, q)) {
 			work(t.Context(), t, grpcAddr)
@@ -105,10 +104,10 @@ func TestDashboard(t *testing.T) {
 	}
 }
 
-// isNumber says no to NaN, which is what nothing divided by nothing is.
+// isNumber reports false for NaN, the result of dividing zero by zero.
 func isNumber(value string) bool { return value != "NaN" }
 
-// dashboardQueries are the queries of the panels, by title, with Grafana's variables filled in.
+// dashboardQueries returns the panels' queries by title, with Grafana's variables filled in.
 func dashboardQueries(t *testing.T) map[string][]string {
 	t.Helper()
 	var dashboard struct {
@@ -138,7 +137,7 @@ func read(t *testing.T, path string) string {
 	return string(text)
 }
 
-// startSidecar runs the program with a provider of models that is here, and returns its two addresses.
+// startSidecar runs the program with a fake model provider, and returns its two addresses.
 func startSidecar(t *testing.T) (grpcAddr, httpAddr string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -183,7 +182,7 @@ func startSidecar(t *testing.T) (grpcAddr, httpAddr string) {
 	return "", ""
 }
 
-// start runs a program until the test ends and returns the lines that it writes to standard error.
+// start runs a program until the test ends and returns the lines of its standard error.
 func start(t *testing.T, command *exec.Cmd) *bufio.Scanner {
 	t.Helper()
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
@@ -199,13 +198,13 @@ func start(t *testing.T, command *exec.Cmd) *bufio.Scanner {
 	return bufio.NewScanner(out)
 }
 
-// drain keeps a program from waiting for somebody to read what it writes.
+// drain keeps a program from blocking on unread output.
 func drain(lines *bufio.Scanner) {
 	for lines.Scan() {
 	}
 }
 
-// work lets the sidecar remember and recall.
+// work makes the sidecar remember and recall.
 func work(ctx context.Context, t *testing.T, addr string) {
 	t.Helper()
 	conn, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -245,9 +244,9 @@ func startPrometheus(t *testing.T, program, target string) string {
 		"--web.listen-address=127.0.0.1:0"))
 	var log strings.Builder
 	for lines.Scan() {
-		if told := listening.FindStringSubmatch(lines.Text()); told != nil {
+		if addresses := listening.FindStringSubmatch(lines.Text()); addresses != nil {
 			go drain(lines)
-			return "http://" + told[1]
+			return "http://" + addresses[1]
 		}
 		log.WriteString(lines.Text() + "\n")
 	}
@@ -255,10 +254,10 @@ func startPrometheus(t *testing.T, program, target string) string {
 	return ""
 }
 
-// listening is how Prometheus tells where it listens.
+// listening matches the log line with Prometheus's address.
 var listening = regexp.MustCompile(`msg="?Listening on"? .*?address="?(127\.0\.0\.1:[1-9]\d*)`)
 
-// query returns the values that Prometheus answers.
+// query returns the values of a Prometheus query.
 func query(ctx context.Context, t *testing.T, server, expr string) (values []string) {
 	t.Helper()
 	var answer struct {

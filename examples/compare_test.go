@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestCompare: what differs from run to run may differ, and nothing else.
+// TestCompare: Only differences that are expected between runs are accepted.
 func TestCompare(t *testing.T) {
 	const written = "{\n id: con_1-a\n at: 2026-11-22T00:13:09.5Z\n …\n of: con_1-a\n}"
 	for name, test := range map[string]struct {
@@ -37,7 +37,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// TestParse: commands, their continuations and what they print are told apart.
+// TestParse: The parser separates commands, their continuation lines and their output.
 func TestParse(t *testing.T) {
 	const text = "# A\n```\n$ one\n1\n\n$ two '{\n  x}' \\\n  y\n2\n22\n```\n$ no\n```\nno\n```\n"
 	doc := parse(text)

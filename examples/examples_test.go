@@ -18,7 +18,7 @@ import (
 
 // TestPython runs examples/python with stubs that are generated as its README says for Debian.
 func TestPython(t *testing.T) {
-	sidecartest.Demanded(t, "python")
+	sidecartest.RequireTool(t, "python")
 	python := pythonWithGRPC(t)
 	stubs := t.TempDir()
 	plugin, err := exec.LookPath("grpc_python_plugin")
@@ -46,7 +46,7 @@ func TestPython(t *testing.T) {
 	})
 }
 
-// pythonWithGRPC is the first Python that has grpcio: Debian's, if there is one, else that of the PATH.
+// pythonWithGRPC returns the first Python that has grpcio: Debian's, or the one in PATH.
 func pythonWithGRPC(t *testing.T) string {
 	t.Helper()
 	var tried strings.Builder
@@ -63,7 +63,7 @@ func pythonWithGRPC(t *testing.T) string {
 
 // TestNode runs examples/node with the packages that its lock file names.
 func TestNode(t *testing.T) {
-	sidecartest.Demanded(t, "node")
+	sidecartest.RequireTool(t, "node")
 	if regexp.MustCompile(`"resolved"|://registry`).MatchString(read(t, "node/package-lock.json")) {
 		t.Error("the lock file names hosts: make it with --omit-lockfile-registry-resolved")
 	}
@@ -85,13 +85,12 @@ func TestNode(t *testing.T) {
 	})
 }
 
-// talk has a bot talk with alice, whom it remembers; with bob, who is somebody else; and with alice again when its sidecar is
-// gone.
+// talk makes a bot talk with alice, whom it remembers; with bob, who is another user; and with alice again after its sidecar has stopped.
 func talk(t *testing.T, bot func(ctx context.Context, args ...string) *exec.Cmd) {
 	t.Helper()
 	s := sidecartest.StartProcess(t, sidecartest.ProcessOptions{})
 	say := func(user, text string) (answer, complaint string) {
-		ctx, cancel := context.WithTimeout(t.Context(), sidecartest.Patience)
+		ctx, cancel := context.WithTimeout(t.Context(), sidecartest.Timeout)
 		defer cancel()
 		command := bot(ctx, user, text)
 		command.Env = append(command.Env, "MEMSIDECAR_ADDR="+s.Addr, "MEMSIDECAR_TIMEOUT=60")
@@ -101,7 +100,7 @@ func talk(t *testing.T, bot func(ctx context.Context, args ...string) *exec.Cmd)
 		if err != nil {
 			t.Fatalf("%v\n%s%s", err, out, &errs)
 		}
-		why := regexp.MustCompile(`(?m)^(without memory: [A-Z_]+): .+$`) // in words of each library's own
+		why := regexp.MustCompile(`(?m)^(without memory: [A-Z_]+): .+$`) // the rest depends on the library
 		return regexp.MustCompile(`\d{4}-\d\d-\d\d`).ReplaceAllString(string(out), "DAY"), why.ReplaceAllString(errs.String(), "$1")
 	}
 	expect := func(user, text, want, complaint string) {
@@ -120,10 +119,10 @@ func talk(t *testing.T, bot func(ctx context.Context, args ...string) *exec.Cmd)
 	expect("alice", "Can I have a peanut cookie?", "I know nothing of you yet.", strings.Repeat("without memory: UNAVAILABLE\n", 2))
 }
 
-// TestDocumentedTurns: what the documents have a newcomer say to a bot is remembered, and found by what they have said next.
+// TestDocumentedTurns: The messages that the documents suggest to newcomers are remembered, and found by their next messages.
 func TestDocumentedTurns(t *testing.T) {
 	s := sidecartest.StartProcess(t, sidecartest.ProcessOptions{Settings: []string{"retrieval.budget=1m"}})
-	memory, err := client.Dial(s.Addr, client.WithRecallTimeout(sidecartest.Patience), client.WithRememberTimeout(sidecartest.Patience))
+	memory, err := client.Dial(s.Addr, client.WithRecallTimeout(sidecartest.Timeout), client.WithRememberTimeout(sidecartest.Timeout))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +147,7 @@ func TestDocumentedTurns(t *testing.T) {
 	}
 }
 
-// settle returns when all that the user said is considered.
+// settle returns when all messages of the user have been considered.
 func settle(t *testing.T, addr, user string) {
 	t.Helper()
 	c, err := client.Dial(addr)
@@ -156,7 +155,7 @@ func settle(t *testing.T, addr, user string) {
 		t.Fatal(err)
 	}
 	defer func() { _ = c.Close() }()
-	ctx, cancel := context.WithTimeout(t.Context(), sidecartest.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), sidecartest.Timeout)
 	defer cancel()
 	for pending := true; pending; {
 		list, err := c.Memory.ListConsiderations(ctx, &memsidecarv1.ListConsiderationsRequest{

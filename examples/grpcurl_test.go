@@ -14,8 +14,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// TestGRPCurl runs each command that docs/grpcurl.md shows, in its order, and compares what it prints with what is shown. With
-// UPDATE_DOCS=1 what differs is written into the file.
+// TestGRPCurl runs the commands of docs/grpcurl.md in order and compares the output with the document. With UPDATE_DOCS=1 it writes the
+// differences into the file.
 func TestGRPCurl(t *testing.T) { perform(t, "../docs/grpcurl.md", "$ grpcurl", "$ memsidecar") }
 
 // TestGettingStarted does so with docs/getting-started.md.
@@ -30,10 +30,10 @@ func TestReadme(t *testing.T) {
 	}
 }
 
-// perform runs the commands of a file's blocks that begin in one of these ways.
+// perform runs the commands of a file's code blocks that begin in one of these ways.
 func perform(t *testing.T, path string, begins ...string) {
 	t.Helper()
-	sidecartest.Demanded(t, "grpcurl")
+	sidecartest.RequireTool(t, "grpcurl")
 	s := newStage(t)
 	doc := parse(only(read(t, path), begins))
 	changed := map[*command][]string{}
@@ -62,7 +62,7 @@ func perform(t *testing.T, path string, begins ...string) {
 	}
 }
 
-// hidden marks the fences of blocks that are not performed.
+// hidden marks the fences of blocks that are skipped.
 const hidden = "\x00"
 
 // only hides the blocks that begin otherwise.
@@ -87,13 +87,13 @@ func only(text string, begins []string) string {
 
 func restore(text string) string { return strings.ReplaceAll(text, hidden, "") }
 
-// stage is where commands are run: a folder with certificates, the programs, and the sidecars that were started.
+// stage is the environment of the commands: a folder with certificates, the programs, and the sidecars that were started.
 type stage struct {
 	t       *testing.T
 	dir     string
 	environ []string
 	names   *names
-	places  []string // what is written and what it is here, in turn
+	places  []string // documented texts and their replacements, in turn
 }
 
 func newStage(t *testing.T) *stage {
@@ -121,7 +121,7 @@ func newStage(t *testing.T) *stage {
 	return s
 }
 
-// serve starts a sidecar for what is written as the address.
+// serve starts a sidecar for a documented address.
 func (s *stage) serve(address string, settings []string) {
 	s.t.Helper()
 	written := ""
@@ -153,7 +153,7 @@ func (s *stage) serve(address string, settings []string) {
 	s.places = append(s.places, "127.0.0.1:"+port, "127.0.0.1:"+here, "localhost:"+port, "localhost:"+here)
 }
 
-// run returns the lines that a command prints, errors included, and how it failed. A sidecar that is started stays.
+// run returns the output of a command, errors included, and its error. A sidecar that it starts keeps running.
 func (s *stage) run(text string) (printed []string, failed error) {
 	s.t.Helper()
 	if words := strings.Fields(strings.ReplaceAll(text, "\\\n", " ")); len(words) > 1 && words[0] == "memsidecar" && words[1] == "serve" {
@@ -171,10 +171,10 @@ func (s *stage) run(text string) (printed []string, failed error) {
 		s.serve(address, settings)
 		return nil, nil
 	}
-	ctx, cancel := context.WithTimeout(s.t.Context(), sidecartest.Patience)
+	ctx, cancel := context.WithTimeout(s.t.Context(), sidecartest.Timeout)
 	defer cancel()
-	// A busy machine may take longer over a dialogue than a person would wait.
-	script := strings.Replace(s.names.translate(text), " --consider ", " --consider --wait "+sidecartest.Patience.String()+" ", 1)
+	// A dialogue may take longer on a busy machine than a person would wait.
+	script := strings.Replace(s.names.translate(text), " --consider ", " --consider --wait "+sidecartest.Timeout.String()+" ", 1)
 	shell := exec.CommandContext(ctx, "sh", "-c", strings.NewReplacer(s.places...).Replace(script))
 	shell.Dir, shell.Env = s.dir, s.environ
 	out, failed := shell.CombinedOutput()

@@ -11,16 +11,16 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// TestCurl runs each command that docs/http.md shows, as TestGRPCurl does.
+// TestCurl runs the commands of docs/http.md, as TestGRPCurl does.
 func TestCurl(t *testing.T) {
-	sidecartest.Demanded(t, "curl")
+	sidecartest.RequireTool(t, "curl")
 	perform(t, "../docs/http.md", "$ curl", "$ memsidecar")
 }
 
-// nodeFolder has the files of examples/mcp with the packages that its lock file names.
+// nodeFolder returns a folder with the files of examples/mcp and the packages of its lock file.
 func nodeFolder(t *testing.T) string {
 	t.Helper()
-	sidecartest.Demanded(t, "node")
+	sidecartest.RequireTool(t, "node")
 	if regexp.MustCompile(`"resolved"|://registry`).MatchString(read(t, "mcp/package-lock.json")) {
 		t.Error("the lock file names hosts: make it with --omit-lockfile-registry-resolved")
 	}
@@ -34,8 +34,8 @@ func nodeFolder(t *testing.T) string {
 	return dir
 }
 
-// TestMCP has the protocol's own client for Node use the memory, over HTTP and over standard input and output; and checks the
-// OpenAPI document by the specification.
+// TestMCP uses the memory with the protocol's own Node client, over HTTP and over standard input and output, and checks the OpenAPI
+// document against the specification.
 func TestMCP(t *testing.T) {
 	dir := nodeFolder(t)
 	tokens := filepath.Join(t.TempDir(), "tokens")

@@ -7,19 +7,19 @@ import (
 	"strings"
 )
 
-// transcript is a Markdown file whose fenced blocks show commands, each after "$ ", and what they print. A line of output that
-// is only an ellipsis stands for any number of lines. A command that shows nothing may print anything, and must succeed.
+// transcript is a Markdown file. Its code blocks show commands, each after "$ ", and their output. An output line that is only an
+// ellipsis matches any number of lines. A command without output may print anything, and must succeed.
 type transcript struct {
 	lines    []string
 	commands []*command
 }
 
 type command struct {
-	text       string // as it is written, without "$ "
-	begin, end int    // the lines of what it prints, end not included
+	text       string // without "$ "
+	begin, end int    // the lines of its output; end is exclusive
 }
 
-// parse finds the commands of the blocks that the file has.
+// parse finds the commands in the file's code blocks.
 func parse(text string) *transcript {
 	t := &transcript{lines: strings.Split(text, "\n")}
 	var last *command
@@ -50,13 +50,13 @@ func unfinished(text string) bool {
 
 func (t *transcript) output(c *command) []string {
 	out := slices.Clone(t.lines[c.begin:c.end])
-	for len(out) > 0 && out[len(out)-1] == "" { // between two commands
+	for len(out) > 0 && out[len(out)-1] == "" { // blank lines between two commands
 		out = out[:len(out)-1]
 	}
 	return out
 }
 
-// write returns the file with other outputs; nil leaves one as it is.
+// write returns the file with other outputs; nil keeps an output.
 func (t *transcript) write(outputs map[*command][]string) string {
 	var b []string
 	at := 0
@@ -71,12 +71,12 @@ func (t *transcript) write(outputs map[*command][]string) string {
 	return strings.Join(append(b, t.lines[at:]...), "\n")
 }
 
-// names are the ids that the file has for those of this run.
+// names maps the ids in the file to those of this run.
 type names struct{ actual, written map[string]string }
 
 var idPattern = regexp.MustCompile(`\b(con|mem|ses|trc|rev|fnd)_[0-9a-z][0-9a-z-]*`)
 
-// translate replaces the file's ids, in a command, by those of this run.
+// translate replaces the file's ids in a command by those of this run.
 func (n *names) translate(text string) string {
 	return idPattern.ReplaceAllStringFunc(text, func(id string) string {
 		if actual, ok := n.actual[id]; ok {
@@ -86,7 +86,7 @@ func (n *names) translate(text string) string {
 	})
 }
 
-// rewrite replaces this run's ids, in what is printed, by those that the file has for them; new ones stay, and get known.
+// rewrite replaces this run's ids in the output by those of the file. New ids stay, and are added.
 func (n *names) rewrite(lines []string) []string {
 	var out []string
 	for _, line := range lines {
@@ -101,7 +101,7 @@ func (n *names) rewrite(lines []string) []string {
 	return out
 }
 
-// learn pairs the ids of two lines that are equal otherwise. The same id must always mean the same.
+// learn pairs the ids of two lines that are otherwise equal. The same id must always be paired with the same one.
 func (n *names) learn(written, actual string) error {
 	a, b := idPattern.FindAllString(written, -1), idPattern.FindAllString(actual, -1)
 	for i := range a {
@@ -116,7 +116,7 @@ func (n *names) learn(written, actual string) error {
 	return nil
 }
 
-// what differs from run to run, and what it is replaced by before lines are compared.
+// Text that differs between runs, and its replacement before lines are compared.
 var variable = []struct {
 	pattern *regexp.Regexp
 	by      string
@@ -136,7 +136,7 @@ func normal(line string) string {
 	return strings.TrimRight(line, " ")
 }
 
-// compare returns an error unless the lines are what is written, ellipses and what differs from run to run aside.
+// compare returns an error unless the lines match the document, except for ellipses and text that differs between runs.
 func (n *names) compare(written, actual []string) error {
 	at := 0
 	parts := split(written)
@@ -167,7 +167,7 @@ func (n *names) compare(written, actual []string) error {
 	return nil
 }
 
-// split cuts at the ellipses.
+// split splits at the ellipses.
 func split(lines []string) [][]string {
 	parts := [][]string{nil}
 	for _, line := range lines {

@@ -1,5 +1,5 @@
-// Command memeval measures memory with known answers: how much of what was said is found again (locomo), and whether what is worth
-// remembering is remembered and nothing else (gate). It starts a sidecar of its own on a temporary folder.
+// Command memeval measures memory with known answers: how much of the messages is found again (locomo), and whether exactly those that
+// are worth remembering are remembered (gate). It starts its own sidecar on a temporary folder.
 package main
 
 import (
@@ -17,7 +17,7 @@ import (
 	"syscall"
 	"text/tabwriter"
 	"time"
-	_ "time/tzdata" // containers have no time zones of their own
+	_ "time/tzdata" // containers may lack time zones
 
 	"github.com/alecthomas/kong"
 	"github.com/schollz/progressbar/v3"
@@ -61,7 +61,7 @@ so that configurations can be compared.
 
 Exit codes: 0 done; 1 failed; 2 the command line or a file is wrong; 130 interrupted.`
 
-// usageError is a wrong command line or a wrong file.
+// usageError is a mistake on the command line or in a file.
 type usageError struct{ error }
 
 // run runs the command line and returns the exit code.
@@ -113,7 +113,7 @@ type locomoCommand struct {
 	outputFlags
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (locomoCommand) Help() string {
 	return `Examples:
 
@@ -134,7 +134,7 @@ type gateCommand struct {
 	outputFlags
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (gateCommand) Help() string {
 	return `The questions of a Memora file PERSONA.jsonl are read from PERSONA.questions.json in the same folder, if that file exists.
 
@@ -151,7 +151,7 @@ func (g gateCommand) Run(ctx context.Context, c *commands, s *streams) error {
 	})
 }
 
-// outputFlags say where the results go.
+// outputFlags select where the results go.
 type outputFlags struct {
 	JSON    string `name:"json" placeholder:"FILE" help:"Also write the numbers to a file, as one flat JSON object; \"-\" is standard output."`
 	Compare string `placeholder:"FILE" help:"Show the differences to an earlier run, as its --json wrote it."`
@@ -186,7 +186,7 @@ func (o outputFlags) measure(ctx context.Context, c *commands, s *streams, kind 
 	return o.show(s, report, earlier, misses)
 }
 
-// inputMistake makes a wrong file a usage error.
+// inputMistake converts an error in a file to a usage error.
 func inputMistake(err error) error {
 	if wrong, ok := errors.AsType[*eval.InputError](err); ok {
 		return usageError{wrong}
@@ -240,7 +240,7 @@ func printTable(w io.Writer, t eval.Table) error {
 	return tw.Flush()
 }
 
-// check finds mistakes that would otherwise show only after everything was measured.
+// check finds mistakes before the measurement that would otherwise show only after it.
 func (o outputFlags) check() error {
 	if o.JSON == "-" && o.Misses == "-" {
 		return usageError{errors.New("--json and --misses cannot both be standard output")}
@@ -276,7 +276,7 @@ func (s *streams) writeFile(path string, write func(io.Writer) error) (err error
 	return os.Rename(f.Name(), path)
 }
 
-// progress shows on a terminal how far a part of the work is.
+// progress shows a progress bar on a terminal.
 func (s *streams) progress(total int, what string) (step, done func()) {
 	w := io.Discard
 	if f, ok := s.stderr.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
@@ -287,7 +287,7 @@ func (s *streams) progress(total int, what string) (step, done func()) {
 	return func() { _ = bar.Add(1) }, func() { _ = bar.Finish() }
 }
 
-// settings are those of the command line.
+// settings returns the settings of the command line.
 func (c *commands) settings() map[string]string {
 	settings := maps.Clone(c.Set)
 	if c.Config != "" {
@@ -299,8 +299,7 @@ func (c *commands) settings() map[string]string {
 	return settings
 }
 
-// fixed are settings without which two runs could not be compared: background work that runs at its own pace is off, and no answer is
-// cut short.
+// fixed are settings that make runs comparable: background work with its own timing is off, and answers are not cut short.
 var fixed = map[string]string{
 	"listen": "127.0.0.1:0", "digest.enabled": "false", "session.memorize_every": "0", "retrieval.budget": "1m", "memories.max_per_user": "0",
 	"auth.tokens_file": "", "tls.cert_file": "", "tls.key_file": "", "tls.client_ca_file": "",
@@ -342,7 +341,7 @@ func withFreshSidecar(ctx context.Context, c *commands, s *streams, do func(*eva
 	defer func() { err = errors.Join(err, conn.Close()) }()
 	return do(&eval.Sidecar{
 		Memories: memsidecarv1.NewMemoryServiceClient(conn), Sessions: memsidecarv1.NewSessionServiceClient(conn),
-		Settled: func(ctx context.Context) error {
+		WaitIdle: func(ctx context.Context) error {
 			fresh.CatchUp()
 			return ctx.Err()
 		},

@@ -43,7 +43,7 @@ func decode(t *testing.T, data []byte, into any) {
 	}
 }
 
-// evaluate runs a command of eval and returns its numbers, what it shows, and what it says was judged wrongly.
+// evaluate runs an evaluation. It returns the numbers, the output, and the list of misses.
 func evaluate(t *testing.T, args ...string) (numbers map[string]any, shown string, misses []map[string]any) {
 	t.Helper()
 	dir := t.TempDir()
@@ -79,10 +79,10 @@ func TestEvalLoCoMo(t *testing.T) {
 		"questions": 7.0, "questions_without_evidence": 2.0, "questions_with_unknown_evidence": 0.0,
 		"questions.all": 5.0, "questions.single_hop": 2.0, "questions.multi_hop": 2.0, "questions.temporal": 1.0,
 		"recall.messages.single_hop.at1": 1.0,
-		"recall.messages.multi_hop.at10": 0.75, // the caption is found; of the regatta one turn of two
+		"recall.messages.multi_hop.at10": 0.75, // the caption is found; of the question about the regatta, one turn of two
 		"recall.messages.temporal.at1":   0.5,  // one of the two turns of that day
 		"recall.messages.temporal.at3":   1.0,
-		"recall.memories.single_hop.at1": 1.0, // each speaker is somebody's user
+		"recall.memories.single_hop.at1": 1.0, // each speaker is a user
 		"recall.memories.temporal.at10":  0.0,
 		"recall.both.single_hop.at3":     1.0,
 	})
@@ -106,7 +106,7 @@ func TestEvalLoCoMo(t *testing.T) {
 	}
 }
 
-// Keys and configuration in the environment change nothing: the numbers are those of the embedded defaults.
+// The environment's keys and configuration have no effect: the numbers are those of the embedded defaults.
 func TestEvalIsIndependentOfTheEnvironment(t *testing.T) {
 	t.Setenv("GEMINI_API_KEY", "wrong")
 	t.Setenv("MEMSIDECAR_RULES_THRESHOLD", "9")
@@ -132,11 +132,11 @@ func TestEvalGateOfPersonas(t *testing.T) {
 	numbers, shown, misses := evaluate(t, "gate", evalFiles+"nora.jsonl")
 	expect(t, numbers, map[string]any{
 		"sessions": 5.0, "memories": 2.0,
-		"gate.turns": 7.0, "gate.positive": 4.0, "gate.predicted": 3.0, // what is said again is remembered
+		"gate.turns": 7.0, "gate.positive": 4.0, "gate.predicted": 3.0, // repeated statements are remembered
 		"gate.precision": 1.0, "gate.recall": 0.75, "gate.clean_sessions": 1.0, "gate.no_memory_sessions": 1.0,
-		// Nina Simone was never said; Otis Redding is to be remembered, so not to be forgotten.
+		// Nina Simone was never mentioned. Otis Redding is to be remembered, so it must not be forgotten.
 		"gate.kept": 1.0, "gate.kept_facts": 1.0, "gate.unsaid_facts": 1.0,
-		// "Okay, thanks" was never remembered; the other was, and nothing said takes it back.
+		// "Okay, thanks" was never remembered. Nothing retracts the other.
 		"gate.forgotten": 0.5, "gate.forgotten_facts": 2.0, "gate.forgotten_remembered": 0.0, "gate.forgotten_remembered_facts": 1.0,
 		"gate.then.kept": 1.0, "gate.then.forgotten": 0.5, "gate.then.forgotten_remembered": 0.0,
 	})
@@ -185,7 +185,7 @@ func TestEvalMistakes(t *testing.T) {
 	}
 }
 
-// TestCompare shows differences to an earlier run, and names settings that were not the same.
+// TestCompare shows differences from an earlier run, and names settings that differ.
 func TestCompare(t *testing.T) {
 	before := filepath.Join(t.TempDir(), "before.json")
 	talks := evalFiles + "talks.json"

@@ -15,7 +15,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// bench runs `memsidecar bench` on the sidecar, with few users for a moment.
+// bench runs `memsidecar bench` briefly on the sidecar with few users.
 func bench(t *testing.T, r *sidecartest.Sidecar, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	return runMain(t, append([]string{
@@ -25,12 +25,12 @@ func bench(t *testing.T, r *sidecartest.Sidecar, args ...string) (code int, stdo
 
 var createdUsers = regexp.MustCompile(`creating users (bench-\w+)-0 to bench-\w+-2 in namespace (\S+?)[,;]`)
 
-// madeUp is the scopes of the users that a run of bench says it created.
-func madeUp(t *testing.T, stderr string) (scopes []*memsidecarv1.Scope) {
+// createdScopes returns the scopes of the users that a run of bench reports as created.
+func createdScopes(t *testing.T, stderr string) (scopes []*memsidecarv1.Scope) {
 	t.Helper()
 	found := createdUsers.FindStringSubmatch(stderr)
 	if found == nil {
-		t.Fatalf("does not say what it created:\n%s", stderr)
+		t.Fatalf("does not name the created users:\n%s", stderr)
 	}
 	for _, number := range []string{"-0", "-1", "-2"} {
 		scopes = append(scopes, &memsidecarv1.Scope{
@@ -54,7 +54,7 @@ func TestBenchRemovesWhatItCreated(t *testing.T) {
 	if !strings.Contains(errs, "removed users") {
 		t.Errorf("does not say that it removed the users:\n%s", errs)
 	}
-	for _, scope := range madeUp(t, errs) {
+	for _, scope := range createdScopes(t, errs) {
 		if left := r.Memories(t, scope); len(left) != 0 {
 			t.Errorf("%s has %d memories left", scope.GetUserId(), len(left))
 		}
@@ -89,14 +89,14 @@ func TestBenchKeepsOnRequest(t *testing.T) {
 			t.Errorf("%+v", m)
 		}
 	}
-	for _, scope := range madeUp(t, errs) {
+	for _, scope := range createdScopes(t, errs) {
 		if scope.GetNamespace() != "mine/load" || len(r.Memories(t, scope)) < 4 {
 			t.Errorf("%v has %d memories", scope, len(r.Memories(t, scope)))
 		}
 	}
 }
 
-// TestBenchWithARate: with a rate calls do not wait for each other, and what was created is removed all the same.
+// TestBenchWithARate: With a rate, calls do not wait for each other. Created data is removed.
 func TestBenchWithARate(t *testing.T) {
 	r := sidecartest.Serve(t)
 	code, out, errs := bench(t, r, "--json", "--rate", "400", "--duration", "500ms", "--mix", "retrieve=3,consider=1")
@@ -132,14 +132,14 @@ func TestBenchWithARate(t *testing.T) {
 			t.Errorf("%s: %+v", when, v)
 		}
 	}
-	for _, scope := range madeUp(t, errs) {
+	for _, scope := range createdScopes(t, errs) {
 		if left := r.Memories(t, scope); len(left) != 0 {
 			t.Errorf("%s has %d memories left", scope.GetUserId(), len(left))
 		}
 	}
 }
 
-// TestInterruptedBenchCleansUp: what was created is removed, too.
+// TestInterruptedBenchCleansUp: Created data is removed after an interruption, too.
 func TestInterruptedBenchCleansUp(t *testing.T) {
 	r := sidecartest.Serve(t)
 	ctx, interrupt := context.WithCancel(t.Context())
@@ -151,14 +151,14 @@ func TestInterruptedBenchCleansUp(t *testing.T) {
 	if code != cli.ExitInterrupted || !strings.Contains(errs.String(), "interrupted") {
 		t.Errorf("exit code %d:\n%s", code, errs.String())
 	}
-	for _, scope := range madeUp(t, errs.String()) {
+	for _, scope := range createdScopes(t, errs.String()) {
 		if left := r.Memories(t, scope); len(left) != 0 {
 			t.Errorf("%s has %d memories left", scope.GetUserId(), len(left))
 		}
 	}
 }
 
-// trigger fires once a text is written through it.
+// trigger calls a function once a text is written.
 type trigger struct {
 	to   io.Writer
 	at   string

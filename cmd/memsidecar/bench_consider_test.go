@@ -22,15 +22,14 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// dialogueUsers is how many users' dialogues are considered, so that they need not wait for each other.
+// dialogueUsers is the number of users. Their dialogues do not wait for each other.
 const dialogueUsers = 1000
 
 func considerRequest(n int64) *memsidecarv1.ConsiderMemorizingRequest {
 	return &memsidecarv1.ConsiderMemorizingRequest{Scope: sidecartest.Direct(benchUser(int(n % dialogueUsers)).ID), Messages: load.Dialogue(n)}
 }
 
-// durableInserts is what a bot could do instead of calling the sidecar: a table, a row a dialogue, a commit a row, with the
-// same guarantee that it survives a loss of power.
+// durableInserts is the alternative to a sidecar: a table, one row per dialogue, one commit per row, equally safe against power loss.
 func durableInserts(b *testing.B) (insert func(payload []byte)) {
 	b.Helper()
 	const pragmas = "?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)"
@@ -55,8 +54,8 @@ func durableInserts(b *testing.B) (insert func(payload []byte)) {
 	}
 }
 
-// BenchmarkAcknowledge is what a bot waits for in ConsiderMemorizing, over a bare durable insert of the same bytes. Each
-// side is measured while nothing else is under way: what was accepted is considered before the next turn.
+// BenchmarkAcknowledge compares the latency of ConsiderMemorizing with a durable insert of the same bytes. The sides are measured in
+// turn: accepted dialogues are considered before the other side runs.
 func BenchmarkAcknowledge(b *testing.B) {
 	s := startOn(b, b.TempDir(), nil)
 	client := memsidecarv1.NewMemoryServiceClient(sidecartest.Dial(b, s.Addr.String()))
@@ -82,7 +81,7 @@ func BenchmarkAcknowledge(b *testing.B) {
 	report(b, "acknowledgement, 1 caller / bare durable insert", 3, median(acknowledged), median(inserted))
 }
 
-// untilFinal waits until a consideration is final, asking now and then: more often would be load of its own.
+// untilFinal waits until a consideration is final. It polls rarely, to add no load.
 func untilFinal(b *testing.B, client memsidecarv1.MemoryServiceClient, scope *memsidecarv1.Scope, id string) {
 	b.Helper()
 	for {
@@ -101,7 +100,7 @@ func untilFinal(b *testing.B, client memsidecarv1.MemoryServiceClient, scope *me
 	}
 }
 
-// BenchmarkAcknowledge64 is how many dialogues a second 64 callers can hand over while earlier ones are being considered.
+// BenchmarkAcknowledge64 measures how many dialogues a second 64 callers can send while earlier ones are being considered.
 func BenchmarkAcknowledge64(b *testing.B) {
 	s := startOn(b, b.TempDir(), nil)
 	client := sidecartest.NewStubs(sidecartest.Dial(b, s.Addr.String()))
@@ -122,8 +121,8 @@ func BenchmarkAcknowledge64(b *testing.B) {
 	benchmarks.add(benchRow{name: "considerations meanwhile", measured: fmt.Sprintf("%.0f/s", meanwhile)})
 }
 
-// BenchmarkConsider is how many accepted dialogues a second are considered in the background: decided, summarised, embedded
-// and stored. They are accepted before the sidecar starts.
+// BenchmarkConsider measures how many accepted dialogues a second are decided, summarised, embedded and stored in the background. They
+// are accepted before the sidecar starts.
 func BenchmarkConsider(b *testing.B) {
 	dir := b.TempDir()
 	acceptDialogues(b, dir, b.N)
@@ -132,7 +131,7 @@ func BenchmarkConsider(b *testing.B) {
 	started := time.Now()
 	s := startOn(b, dir, nil)
 	client := sidecartest.NewStubs(sidecartest.Dial(b, s.Addr.String()))
-	for n := max(0, b.N-dialogueUsers); n < b.N; n++ { // the last of each user's line
+	for n := max(0, b.N-dialogueUsers); n < b.N; n++ { // the last dialogue of each user
 		untilFinal(b, client, considerRequest(int64(n)).GetScope(), acceptedID(int64(n)))
 	}
 	b.StopTimer()
@@ -143,7 +142,7 @@ func BenchmarkConsider(b *testing.B) {
 
 func acceptedID(n int64) string { return fmt.Sprintf("con_bench_%d", n) }
 
-// acceptDialogues makes dialogues durable that nobody considers yet.
+// acceptDialogues stores dialogues as pending.
 func acceptDialogues(b *testing.B, dir string, count int) {
 	b.Helper()
 	withQueue(b, dir, func(q *sqlstore.Queue) load.Stats {
@@ -154,7 +153,7 @@ func acceptDialogues(b *testing.B, dir string, count int) {
 	})
 }
 
-// withQueue puts load on the queue of a folder that no sidecar uses.
+// withQueue gives access to the queue of a data folder that no sidecar uses.
 func withQueue(b *testing.B, dir string, run func(*sqlstore.Queue) load.Stats) {
 	b.Helper()
 	storage, err := sqlite.Open(b.Context(), sqlite.Options{Dir: dir, Log: slog.New(slog.DiscardHandler)})
@@ -169,7 +168,7 @@ func withQueue(b *testing.B, dir string, run func(*sqlstore.Queue) load.Stats) {
 	}
 }
 
-// acceptance is the n-th dialogue, as ConsiderMemorizing hands it to the queue.
+// acceptance is the n-th dialogue as ConsiderMemorizing passes it to the queue.
 func acceptance(n int64, user memory.User) queue.Acceptance {
 	now := time.Now()
 	d := memory.Dialogue{Scope: memory.Scope{
@@ -185,15 +184,15 @@ func acceptance(n int64, user memory.User) queue.Acceptance {
 	return queue.Acceptance{ID: acceptedID(n), Dialogue: d, Speakers: []string{user.ID}, At: now, MaxPending: 1_000_000}
 }
 
-// BenchmarkLongHistory is a whole consideration, from the call to its outcome, of a user with 20,000 earlier considerations and
-// 5,000 memories over that of a user who is new.
+// BenchmarkLongHistory compares a whole consideration of a user with 20,000 earlier considerations and 5,000 memories with that of a new
+// user.
 func BenchmarkLongHistory(b *testing.B) {
 	dir := b.TempDir()
-	const veteran, novice = "veteran", "novice"
+	const established, newcomer = "veteran", "novice"
 	withQueue(b, dir, func(q *sqlstore.Queue) load.Stats {
 		return load.Run(b.Context(), load.Limits{Callers: 64, Calls: 20_000}, func(ctx context.Context, n int64) (load.Answer, error) {
-			a := acceptance(n, memory.User{Namespace: memory.DefaultNamespace, ID: veteran})
-			a.Skip = map[string]string{veteran: "long ago"} // final from the start
+			a := acceptance(n, memory.User{Namespace: memory.DefaultNamespace, ID: established})
+			a.Skip = map[string]string{established: "long ago"} // stored as final
 			_, err := q.Accept(ctx, a)
 			return load.Answer{}, err
 		})
@@ -204,7 +203,7 @@ func BenchmarkLongHistory(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	items := []*memsidecarv1.ImportMemoriesRequest{{Item: &memsidecarv1.ImportMemoriesRequest_Scope{Scope: sidecartest.Direct(veteran)}}}
+	items := []*memsidecarv1.ImportMemoriesRequest{{Item: &memsidecarv1.ImportMemoriesRequest_Scope{Scope: sidecartest.Direct(established)}}}
 	for n := range 5000 {
 		items = append(items, &memsidecarv1.ImportMemoriesRequest{Item: &memsidecarv1.ImportMemoriesRequest_Memory{
 			Memory: &memsidecarv1.Memory{Text: load.Statement(n), Kind: memsidecarv1.MemoryKind_MEMORY_KIND_FACT},
@@ -228,5 +227,5 @@ func BenchmarkLongHistory(b *testing.B) {
 			}
 		}
 	}
-	compare(b, "consideration, user of long standing / new user", 1.2, consider(veteran), consider(novice))
+	compare(b, "consideration, user of long standing / new user", 1.2, consider(established), consider(newcomer))
 }

@@ -17,11 +17,8 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// BenchmarkEncryption is what encryption costs: two sidecars, one with a key and one without, which are asked for the same in
-// turns, so that whatever else the machine does concerns both. Times are the middle one of each; processor time is all that the
-// process took, what it does in the background included.
-//
-//	go test -run '^$' -bench BenchmarkEncryption -benchtime 1x ./cmd/memsidecar
+// BenchmarkEncryption measures the cost of encryption: two sidecars, with and without a key, get the same requests in turn, so that other
+// load affects both. Latencies are medians. Processor time is that of the whole process, background work included.
 func BenchmarkEncryption(b *testing.B) {
 	const users, memories, rounds = 20, 200, 1000
 	for range b.N {
@@ -47,7 +44,7 @@ func BenchmarkEncryption(b *testing.B) {
 			}
 			for _, item := range items {
 				if err := stream.Send(item); err != nil {
-					break // CloseAndRecv has the reason
+					break // CloseAndRecv returns the error
 				}
 			}
 			_, err = stream.CloseAndRecv()
@@ -61,7 +58,7 @@ func BenchmarkEncryption(b *testing.B) {
 			})
 			return err
 		})
-		// Eight callers share a commit: what one page costs counts for less.
+		// Eight callers share a commit, so the cost of one page matters less.
 		two.turns(b, "acknowledge-8", rounds/10, func(p *process, i int) error {
 			var callers sync.WaitGroup
 			failures := make(chan error, 8)
@@ -90,7 +87,7 @@ func BenchmarkEncryption(b *testing.B) {
 		two.turns(b, "retrieve", rounds, retrieve)
 		two.end(b)
 		two.begin(b)
-		two.turns(b, "first-retrieve", users, retrieve) // which reads the user's memories from the file
+		two.turns(b, "first-retrieve", users, retrieve) // reads the user's memories from the file
 		two.end(b)
 		two.commands(b, "check", 5)
 		two.commands(b, "backup", 5, "--replace", filepath.Join(b.TempDir(), "backup.db"))
@@ -101,7 +98,7 @@ func visit(i int) string {
 	return fmt.Sprintf("The user visited %x and met %x there, on day %d.", i*7919, i*104729, i)
 }
 
-// twoSidecars are one without a key and one with.
+// twoSidecars are one without a key and one with a key.
 type twoSidecars struct {
 	dirs      [2]string
 	processes [2]*process
@@ -130,7 +127,7 @@ func (s *twoSidecars) end(b *testing.B) {
 	}
 }
 
-// processorTime is what a sidecar took until now, once nothing waits to be considered.
+// processorTime returns the processor time that a sidecar has used, after pending work has finished.
 func (s *twoSidecars) processorTime(b *testing.B, which int) time.Duration {
 	b.Helper()
 	for {
@@ -145,7 +142,7 @@ func (s *twoSidecars) processorTime(b *testing.B, which int) time.Duration {
 	}
 }
 
-// turns has each of them do a thing, the other one first every other time.
+// turns makes each sidecar do something, in alternating order.
 func (s *twoSidecars) turns(b *testing.B, what string, n int, do func(p *process, i int) error) {
 	b.Helper()
 	var took [2][]time.Duration
@@ -169,7 +166,7 @@ func (s *twoSidecars) turns(b *testing.B, what string, n int, do func(p *process
 	reportBoth(b, what, took, processor)
 }
 
-// commands runs a command of the program on each folder in turn.
+// commands runs a command of the program on both folders, in alternating order.
 func (s *twoSidecars) commands(b *testing.B, what string, n int, arguments ...string) {
 	b.Helper()
 	var took [2][]time.Duration

@@ -27,11 +27,11 @@ import (
 	storelocal "github.com/memsidecar/memsidecar/internal/vectorstore/local"
 )
 
-// benchDirVar names a folder in which fixtures are kept and found again; without it they are made anew in a temporary one.
+// benchDirVar names a folder for fixtures that are reused. Without it they are built in a temporary folder each time.
 const benchDirVar = "BENCH_DIR"
 
-// fixture is a database of made-up users, who all have the same statements. The million memories of manyUsers take some
-// 40 seconds to make, and 2 GB.
+// fixture is a database of generated users who all have the same statements. The million memories of manyUsers take some 40 seconds to
+// build, and 2 GB.
 type fixture struct {
 	users, memories, dimensions int
 }
@@ -42,14 +42,14 @@ func benchUser(n int) memory.User {
 	return memory.User{Namespace: "default", ID: fmt.Sprintf("user-%d", n)}
 }
 
-// dir makes the fixture, once, and returns its folder.
+// dir builds the fixture, once, and returns its folder.
 func (f fixture) dir(b *testing.B) string {
 	b.Helper()
-	return madeOnce(b, f.name(), func(dir string) error { return f.build(b.Context(), dir) })
+	return buildOnce(b, f.name(), func(dir string) error { return f.build(b.Context(), dir) })
 }
 
-// madeOnce has a fixture made, unless it was kept, and returns its folder.
-func madeOnce(b *testing.B, name string, build func(dir string) error) string {
+// buildOnce builds a fixture unless it exists, and returns its folder.
+func buildOnce(b *testing.B, name string, build func(dir string) error) string {
 	b.Helper()
 	root := os.Getenv(benchDirVar)
 	if root == "" {
@@ -80,7 +80,7 @@ func madeOnce(b *testing.B, name string, build func(dir string) error) string {
 	return dir
 }
 
-// warm reads the database into the page cache: a fixture that was kept may have left it.
+// warm reads the database into the page cache. An existing fixture may not be in it.
 func warm(b *testing.B, dir string) {
 	b.Helper()
 	f, err := os.Open(filepath.Join(dir, "memsidecar.db"))
@@ -99,7 +99,7 @@ var benchRoot = sync.OnceValues(func() (string, error) {
 	return dir, err
 })
 
-// build stores the memories through the adapters, many users in each commit.
+// build stores the memories through the adapters, many users per commit.
 func (f fixture) build(ctx context.Context, dir string) (err error) {
 	storage, err := sqlite.Open(ctx, sqlite.Options{Dir: dir, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -156,7 +156,7 @@ func (f fixture) entries(user int, fingerprint string) []vectorstore.Entry {
 	return entries
 }
 
-// randomVector is of length 1, in a random direction.
+// randomVector returns a vector of length 1 in a random direction.
 func randomVector(random *rand.Rand, dimensions int) []float32 {
 	v := make([]float32, dimensions)
 	var square float64

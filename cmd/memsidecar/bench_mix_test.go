@@ -10,10 +10,10 @@ import (
 	"github.com/memsidecar/memsidecar/cmd/memsidecar/internal/load"
 )
 
-// BenchmarkRetrieveBesideWriting is the p99 of Retrieve while dialogues arrive and are considered, over the p99 without. Both
-// meet the same arrivals of Retrieve, in turns of a few seconds on one sidecar, the real binary; before a turn without, all that
-// waits is considered. A turn's p99 is of some 600 calls; the ratio is of the medians of the turns.
-func BenchmarkRetrieveBesideWriting(b *testing.B) {
+// BenchmarkRetrieveDuringWrites compares the p99 of Retrieve while dialogues arrive and are considered with the p99 without them. Both
+// use the same arrivals of Retrieve, in alternating rounds of a few seconds on one sidecar, the real binary. Pending work finishes before
+// a round without dialogues. A round's p99 is of some 600 calls; the ratio is of the medians of the rounds.
+func BenchmarkRetrieveDuringWrites(b *testing.B) {
 	const reading, turn = 200, 3 * time.Second
 	for _, writing := range []float64{20, 100} {
 		b.Run(fmt.Sprintf("writes=%g", writing), func(b *testing.B) {
@@ -39,23 +39,23 @@ func BenchmarkRetrieveBesideWriting(b *testing.B) {
 				}
 				return p99
 			}
-			round(0, retrieve, consider) // warms up
-			var beside, alone []time.Duration
+			round(0, retrieve, consider) // warm-up
+			var during, alone []time.Duration
 			for n := uint64(1); b.Loop(); n++ {
 				p.settle(b, target)
 				alone = append(alone, round(2*n, retrieve))
-				beside = append(beside, round(2*n+1, retrieve, consider))
+				during = append(during, round(2*n+1, retrieve, consider))
 			}
-			report(b, fmt.Sprintf("p99 of %d Retrieve/s beside %g ConsiderMemorizing/s / alone", reading, writing), 1.5, median(beside), median(alone))
+			report(b, fmt.Sprintf("p99 of %d Retrieve/s beside %g ConsiderMemorizing/s / alone", reading, writing), 1.5, median(during), median(alone))
 		})
 	}
 }
 
-// settle waits until nothing of the target waits to be considered.
+// settle waits until no dialogue of the target is pending.
 func (p *process) settle(b *testing.B, target *load.Target) {
 	b.Helper()
 	for deadline := time.Now().Add(5 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		waiting, err := target.Waiting(b.Context())
+		waiting, err := target.Pending(b.Context())
 		if err != nil {
 			b.Fatal(err)
 		}

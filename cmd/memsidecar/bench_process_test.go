@@ -19,12 +19,12 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// BenchmarkStart is the time from the start of the process to the answer SERVING of a health check, with 1,000,000 memories
-// over none. Both databases exist already, and the page cache is warm.
+// BenchmarkStart compares the time from the start of the process to the answer SERVING of a health check, with 1,000,000 memories and
+// with none. Both databases exist already, and the page cache is warm.
 func BenchmarkStart(b *testing.B) {
 	sidecartest.Binary(b)
 	full, empty := manyUsers.dir(b), b.TempDir()
-	spawn(b, empty).stop(b) // makes the database
+	spawn(b, empty).stop(b) // creates the database
 	var times [2][]time.Duration
 	for n := 0; b.Loop(); n++ {
 		for i := range 2 {
@@ -50,7 +50,7 @@ func (p *process) waitServing(b *testing.B) {
 // stop ends the process as an operator does.
 func (p *process) stop(b *testing.B) {
 	b.Helper()
-	_ = p.conn.Close() // so that stopping need not wait for it
+	_ = p.conn.Close() // so that Stop does not wait for it
 	if err := p.command.Process.Signal(os.Interrupt); err != nil {
 		b.Fatal(err)
 	}
@@ -59,8 +59,8 @@ func (p *process) stop(b *testing.B) {
 	}
 }
 
-// BenchmarkResident is the memory of the process after Retrieve for 100,000 users of 10 memories each in turn, with the
-// default index budget of 256 MiB.
+// BenchmarkResident is the memory of the process after Retrieve for 100,000 users of 10 memories each, with the default index budget of
+// 256 MiB.
 func BenchmarkResident(b *testing.B) {
 	const aim = 512 << 20
 	if _, err := os.Stat("/proc/self/status"); err != nil {

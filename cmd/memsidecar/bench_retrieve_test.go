@@ -20,7 +20,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// The fixtures of Retrieve.
+// Fixtures of Retrieve.
 var (
 	oneUser   = fixture{users: 1, memories: 1000, dimensions: 768}
 	fewUsers  = fixture{users: 100, memories: 10, dimensions: 256}
@@ -28,10 +28,10 @@ var (
 	botUsers  = fixture{users: 100, memories: 100, dimensions: 256}
 )
 
-// benchTopK is how many memories a bot asks for by default.
+// benchTopK is the default number of memories in an answer.
 const benchTopK = 3
 
-// askOnce retrieves in process as the server does, and fails when something is missing from the answer.
+// askOnce calls Retrieve in process as the server does, and fails if the answer is incomplete.
 func askOnce(b *testing.B, s *sidecar.Sidecar, user memory.User, query string) {
 	b.Helper()
 	result, err := s.Retriever.Retrieve(b.Context(), retrieve.Query{
@@ -43,10 +43,10 @@ func askOnce(b *testing.B, s *sidecar.Sidecar, user memory.User, query string) {
 	}
 }
 
-// about is a query that one of the user's memories answers.
+// about returns a query that matches one of the user's memories.
 func (f fixture) about(n int) string { return load.Statement(n % f.memories) }
 
-// questionVectors embeds questions as Retrieve does.
+// questionVectors embeds queries as Retrieve does.
 func questionVectors(b *testing.B, dimensions int) [][]float32 {
 	b.Helper()
 	embedder, err := embedlocal.New(dimensions)
@@ -64,7 +64,7 @@ func questionVectors(b *testing.B, dimensions int) [][]float32 {
 	return vectors
 }
 
-// memoryVectors are those of the fixture's first user.
+// memoryVectors returns the vectors of the fixture's first user.
 func (f fixture) memoryVectors() [][]float32 {
 	var vectors [][]float32
 	for _, e := range f.entries(0, "") {
@@ -73,7 +73,7 @@ func (f fixture) memoryVectors() [][]float32 {
 	return vectors
 }
 
-// BenchmarkRetrieve is the whole of Retrieve in process, hot, over the chromem query inside it alone. The cache of query
+// BenchmarkRetrieve compares a whole Retrieve in process, with a loaded index, with the chromem query inside it. The cache of query
 // embeddings is off, so that each query is embedded.
 func BenchmarkRetrieve(b *testing.B) {
 	s := startOn(b, oneUser.dir(b), map[string]string{"embedding.dimensions": "768", "embedding.cache_entries": "0"})
@@ -92,7 +92,7 @@ func BenchmarkRetrieve(b *testing.B) {
 		})
 }
 
-// BenchmarkRetrieveAlone is the same Retrieve without anything in between, for profiles and allocations.
+// BenchmarkRetrieveAlone measures Retrieve alone, for profiles and allocations.
 func BenchmarkRetrieveAlone(b *testing.B) {
 	s := startOn(b, oneUser.dir(b), map[string]string{"embedding.dimensions": "768", "embedding.cache_entries": "0"})
 	askOnce(b, s, benchUser(0), load.Question(0))
@@ -104,7 +104,7 @@ func BenchmarkRetrieveAlone(b *testing.B) {
 	}
 }
 
-// BenchmarkIndex is what another index could gain: chromem's query over a loop over one flat slice on one core.
+// BenchmarkIndex shows what another index could gain: chromem's query compared with a loop over a flat slice on one core.
 func BenchmarkIndex(b *testing.B) {
 	for _, memories := range []int{10, 100, 1000} {
 		f := fixture{users: 1, memories: memories, dimensions: 768}
@@ -130,13 +130,13 @@ func BenchmarkIndex(b *testing.B) {
 	}
 }
 
-// nearest finds the best of the vectors in a flat slice.
+// nearest finds the nearest vectors in a flat slice.
 func nearest(flat, query []float32) (best int) {
 	highest := float32(-2)
 	for i := 0; i*len(query) < len(flat); i++ {
 		var a, c, d, e float32
 		row := flat[i*len(query) : (i+1)*len(query)]
-		for j := 0; j+3 < len(query); j += 4 { // four sums, so that they do not wait for each other
+		for j := 0; j+3 < len(query); j += 4 { // four sums that the processor can compute in parallel
 			a += row[j] * query[j]
 			c += row[j+1] * query[j+1]
 			d += row[j+2] * query[j+2]
@@ -149,8 +149,8 @@ func nearest(flat, query []float32) (best int) {
 	return best
 }
 
-// BenchmarkRetrieveManyUsers is Retrieve with 100,000 users in the file over Retrieve with 100. Hot is a user whose index is
-// loaded; cold is one whose index was dropped, because the budget holds only a few; the page cache is warm for both.
+// BenchmarkRetrieveManyUsers compares Retrieve with 100,000 users in the file with Retrieve with 100. Hot means that the user's index is
+// loaded. Cold means that it was evicted, because the budget holds only a few. The page cache is warm for both.
 func BenchmarkRetrieveManyUsers(b *testing.B) {
 	b.Run("hot", func(b *testing.B) {
 		few, many := startOn(b, fewUsers.dir(b), nil), startOn(b, manyUsers.dir(b), nil)
@@ -165,7 +165,7 @@ func BenchmarkRetrieveManyUsers(b *testing.B) {
 		compare(b, "Retrieve, 100,000 users / 100 users, hot", 1.2, at(many, manyUsers), at(few, fewUsers))
 	})
 	b.Run("cold", func(b *testing.B) {
-		dropping := map[string]string{"index.budget_mib": "1"} // holds some 30 users, so that one of 100 in turn is never there
+		dropping := map[string]string{"index.budget_mib": "1"} // room for some 30 users: with 100 in turn, none is loaded
 		few, many := startOn(b, fewUsers.dir(b), dropping), startOn(b, manyUsers.dir(b), dropping)
 		random := rand.New(rand.NewPCG(1, 1))
 		order := random.Perm(manyUsers.users)
@@ -175,7 +175,7 @@ func BenchmarkRetrieveManyUsers(b *testing.B) {
 	})
 }
 
-// BenchmarkRetrieveGRPC is Retrieve as bots call it, with the callers on the same two cores.
+// BenchmarkRetrieveGRPC is Retrieve over gRPC, with the callers on the same two cores.
 func BenchmarkRetrieveGRPC(b *testing.B) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
 	s := startOn(b, botUsers.dir(b), nil)
@@ -186,13 +186,13 @@ func BenchmarkRetrieveGRPC(b *testing.B) {
 		})
 		return load.Answer{Degraded: len(resp.GetDegraded()) > 0}, err
 	}
-	load.Run(b.Context(), load.Limits{Callers: 8, Calls: int64(botUsers.users)}, call) // loads the users
+	load.Run(b.Context(), load.Limits{Callers: 8, Calls: int64(botUsers.users)}, call) // loads the users' indexes
 	b.ReportAllocs()
 	b.ResetTimer()
 	reportLoad(b, "Retrieve over gRPC, 100×256, 8 callers", 0, load.Run(b.Context(), load.Limits{Callers: 8, Calls: int64(b.N)}, call))
 }
 
-// reportLoad puts what callers saw into the table and into what benchstat reads. An aim is of calls a second; 0 is none.
+// reportLoad adds the callers' results to the table and to benchstat's output. An aim is in calls a second; 0 means none.
 func reportLoad(b *testing.B, name string, aim float64, stats load.Stats) {
 	b.Helper()
 	b.StopTimer()

@@ -28,8 +28,8 @@ import (
 	storelocal "github.com/memsidecar/memsidecar/internal/vectorstore/local"
 )
 
-// history is a database of one user's past messages, all in one session, which makes that as long as can be. The newest
-// messages are the same however many there are. A million take some minutes to make, and 0.6 GB.
+// history is a database with one user's past messages in one session, the longest possible. The newest messages do not depend on the
+// total number. A million take some minutes to build, and 0.6 GB.
 type history struct{ messages int }
 
 var (
@@ -37,10 +37,10 @@ var (
 	longHistory  = history{messages: 1_000_000}
 )
 
-// historyBatch is how many messages are stored in one commit.
+// historyBatch is the number of messages per commit.
 const historyBatch = 1000
 
-// historyScope is where the user of a history talks to the bot.
+// historyScope is the scope of the conversation.
 func historyScope() memory.Scope {
 	user := benchUser(0)
 	return memory.Scope{
@@ -48,17 +48,17 @@ func historyScope() memory.Scope {
 	}
 }
 
-// made is what was measured while a history was made.
-type made struct {
+// buildStats is what was measured while a history was built.
+type buildStats struct {
 	Indexing       time.Duration
 	Bytes, OfIndex int64
 }
 
 func (h history) dir(b *testing.B) string {
 	b.Helper()
-	dir := madeOnce(b, fmt.Sprintf("history-%d", h.messages), func(dir string) error { return h.build(b.Context(), dir) })
+	dir := buildOnce(b, fmt.Sprintf("history-%d", h.messages), func(dir string) error { return h.build(b.Context(), dir) })
 	data, err := os.ReadFile(filepath.Join(dir, "made.json"))
-	var m made
+	var m buildStats
 	if err := firstError(err, json.Unmarshal(data, &m)); err != nil {
 		b.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func (h history) dir(b *testing.B) string {
 	return dir
 }
 
-// build appends the messages and does what the background work would do with them.
+// build appends the messages and does the background work on them.
 func (h history) build(ctx context.Context, dir string) (err error) {
 	storage, err := sqlite.Open(ctx, sqlite.Options{Dir: dir, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -95,7 +95,7 @@ func (h history) build(ctx context.Context, dir string) (err error) {
 			return err
 		}
 	}
-	m := made{Indexing: time.Since(started)}
+	m := buildStats{Indexing: time.Since(started)}
 	if m.Bytes, err = sizeOnDisk(ctx, storage, dir); err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (h history) build(ctx context.Context, dir string) (err error) {
 	return os.WriteFile(filepath.Join(dir, "made.json"), data, 0o600)
 }
 
-// sizeOnDisk is how large the database is, once everything is in its file.
+// sizeOnDisk is the size of the database after a checkpoint.
 func sizeOnDisk(ctx context.Context, storage *sqlite.Storage, dir string) (int64, error) {
 	if done, err := storage.Purge(ctx); err != nil || !done {
 		return 0, firstError(err, errors.New("the log was not written back"))
@@ -122,7 +122,7 @@ func sizeOnDisk(ctx context.Context, storage *sqlite.Storage, dir string) (int64
 	return info.Size(), nil
 }
 
-// converse appends what was said, a message a minute until some day, and a summary of what the window dropped.
+// converse appends messages, one a minute until a day, and a summary of the part that is outside of the window.
 func (h history) converse(ctx context.Context, sessions *sqlstore.Sessions) error {
 	scope, last := historyScope(), time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 	for from := 0; from < h.messages; from += historyBatch {
@@ -130,7 +130,7 @@ func (h history) converse(ctx context.Context, sessions *sqlstore.Sessions) erro
 		for n := from; n < from+historyBatch; n++ {
 			age := h.messages - 1 - n
 			a.At = last.Add(-time.Duration(age) * time.Minute)
-			m := memory.Message{Role: memory.RoleUser, Speaker: scope.UserID, Content: sayingOf(age).String(), Time: a.At}
+			m := memory.Message{Role: memory.RoleUser, Speaker: scope.UserID, Content: sentenceOf(age).String(), Time: a.At}
 			if n%2 == 1 {
 				m.Role, m.Speaker, m.AgentID = memory.RoleAssistant, "", scope.AgentID
 			}
@@ -145,13 +145,13 @@ func (h history) converse(ctx context.Context, sessions *sqlstore.Sessions) erro
 		return err
 	}
 	return sessions.SaveSummary(ctx, scope.Namespace, scope.SessionID, older.Revision, session.Summary{
-		Text: sayingOf(0).String(), Last: int64(h.messages - 10), Messages: int64(h.messages - 10), MadeBy: "extract", At: last,
+		Text: sentenceOf(0).String(), Last: int64(h.messages - 10), Messages: int64(h.messages - 10), MadeBy: "extract", At: last,
 	})
 }
 
-// embed gives the newest messages vectors. Older ones, for which there are none, need not be looked at: there is one user.
+// embed embeds the newest messages. Older ones need no vectors: there is one user.
 func (h history) embed(ctx context.Context, storage *sqlite.Storage, index *sqlstore.Recall) error {
-	const vectors = 1000 // the default of history.vectors
+	const vectors = 1000 // default of history.vectors
 	embedder, err := embedlocal.New(256)
 	if err != nil {
 		return err
@@ -186,22 +186,22 @@ func (h history) embed(ctx context.Context, storage *sqlite.Storage, index *sqls
 	}
 }
 
-// vocabulary is how many words each language has. They come as often as natural ones do: the n-th most frequent 1/n as often
-// as the first (Zipf's law).
+// vocabulary is the number of words of each language. Their frequencies follow Zipf's law, like those of natural words: the n-th most
+// frequent word occurs 1/n as often as the first.
 const vocabulary = 25_000
 
-// saying is a made-up sentence: the ranks of its words.
-type saying struct {
+// sentence is a generated sentence: the frequency ranks of its words.
+type sentence struct {
 	chinese bool
 	words   []int
 }
 
-// sayingOf is what was said so many messages before the newest. Every other pair of messages is Chinese.
-func sayingOf(age int) saying {
+// sentenceOf returns the message that came this many messages before the newest. Every other pair of messages is Chinese.
+func sentenceOf(age int) sentence {
 	random := rand.New(rand.NewPCG(uint64(age), 3))
-	s := saying{chinese: age/2%2 == 1}
+	s := sentence{chinese: age/2%2 == 1}
 	words := 5 + random.IntN(12)
-	if age%2 == 0 { // the bot talks more
+	if age%2 == 0 { // the bot's messages are longer
 		words *= 2
 	}
 	for range words {
@@ -210,8 +210,8 @@ func sayingOf(age int) saying {
 	return s
 }
 
-// word is a word of so frequent a rank: two characters in Chinese, syllables otherwise.
-func (s saying) word(rank int) string {
+// word returns the word with a frequency rank: two characters in Chinese, syllables otherwise.
+func (s sentence) word(rank int) string {
 	if s.chinese {
 		return string([]rune{rune(0x4E00 + rank*7%3500), rune(0x4E00 + rank*13%3491)})
 	}
@@ -223,7 +223,7 @@ func (s saying) word(rank int) string {
 	return string(word)
 }
 
-func (s saying) String() string {
+func (s sentence) String() string {
 	space, comma, end := " ", ", ", "."
 	if s.chinese {
 		space, comma, end = "", "，", "。"
@@ -241,7 +241,7 @@ func (s saying) String() string {
 	return text.String() + end
 }
 
-// question asks about something that was said not long ago, in some of its words.
+// question is about a recent message, and has some of its words.
 type question string
 
 const (
@@ -251,7 +251,7 @@ const (
 )
 
 func (q question) text(n int) string {
-	s := sayingOf(n * 7 % shortHistory.messages)
+	s := sentenceOf(n * 7 % shortHistory.messages)
 	slices.Sort(s.words)
 	last := len(s.words) - 1
 	switch q {
@@ -265,17 +265,17 @@ func (q question) text(n int) string {
 	return s.String()
 }
 
-// benchName is a name in the list of benchmarks.
+// benchName returns a benchmark's name in the list of benchmarks.
 func benchName(row string) string { return strings.NewReplacer(" ", "-", ",", "").Replace(row) }
 
-// startOnHistory runs a sidecar on a history whose window is not over, whenever it was made.
+// startOnHistory runs a sidecar on a history. The session never expires, whenever the history was built.
 func startOnHistory(b *testing.B, dir string) *sidecar.Sidecar {
 	b.Helper()
 	return startOn(b, dir, map[string]string{"session.ttl": "87600h", "embedding.cache_entries": "0"})
 }
 
-// BenchmarkRetrieveMessages is the whole of Retrieve of past messages in process, with their neighbours, in a history of
-// a million messages over one of a thousand.
+// BenchmarkRetrieveMessages compares a whole Retrieve of past messages in process, neighbours included, in a history of a million
+// messages with one of a thousand.
 func BenchmarkRetrieveMessages(b *testing.B) {
 	million, thousand := startOnHistory(b, longHistory.dir(b)), startOnHistory(b, shortHistory.dir(b))
 	for _, kind := range []question{rareWords, mixedWords, commonWords} {
@@ -297,8 +297,8 @@ func BenchmarkRetrieveMessages(b *testing.B) {
 	}
 }
 
-// BenchmarkListMessages is a page of 20 messages of a session of a million over one of a thousand: the newest, some from
-// the middle, and those of one agent.
+// BenchmarkListMessages compares a page of 20 messages of a session of a million with one of a thousand: the newest page, one in the
+// middle, and one of a single agent.
 func BenchmarkListMessages(b *testing.B) {
 	million, thousand := startOnHistory(b, longHistory.dir(b)), startOnHistory(b, shortHistory.dir(b))
 	scope := historyScope()
@@ -332,7 +332,7 @@ func BenchmarkListMessages(b *testing.B) {
 	}
 }
 
-// BenchmarkGetContext is the window of a session of a million messages over that of one of a thousand.
+// BenchmarkGetContext compares the window of a session of a million messages with that of one of a thousand.
 func BenchmarkGetContext(b *testing.B) {
 	scope := historyScope()
 	viewer := session.Viewer{Namespace: scope.Namespace, UserID: scope.UserID, Channel: scope.Channel, Audience: memory.Everything()}
@@ -351,10 +351,10 @@ func BenchmarkGetContext(b *testing.B) {
 	compare(b, "GetContext, 1,000,000 / 1,000", 1.5, get(longHistory), get(shortHistory))
 }
 
-// BenchmarkAppendMessages is what a bot waits for when it adds a turn to a session of a million messages, over one of a
-// thousand. What makes the background work of it, considering included, goes on beside it.
+// BenchmarkAppendMessages compares the latency of adding a turn to a session of a million messages with one of a thousand. The background
+// work on the messages, considerations included, runs concurrently.
 func BenchmarkAppendMessages(b *testing.B) {
-	// Copies, because they grow.
+	// Copies, because the benchmark changes them.
 	grown := func(h history) *sidecar.Sidecar {
 		dir := b.TempDir()
 		if err := os.CopyFS(dir, os.DirFS(h.dir(b))); err != nil {
@@ -368,8 +368,8 @@ func BenchmarkAppendMessages(b *testing.B) {
 			now := time.Now()
 			appended, err := s.Sessions.Append(b.Context(), session.AppendRequest{
 				Scope: scope, Audience: memory.Everything(), Messages: []memory.Message{
-					{Role: memory.RoleUser, Speaker: scope.UserID, Content: sayingOf(longHistory.messages + 2*n).String(), Time: now},
-					{Role: memory.RoleAssistant, AgentID: scope.AgentID, Content: sayingOf(longHistory.messages + 2*n + 1).String(), Time: now},
+					{Role: memory.RoleUser, Speaker: scope.UserID, Content: sentenceOf(longHistory.messages + 2*n).String(), Time: now},
+					{Role: memory.RoleAssistant, AgentID: scope.AgentID, Content: sentenceOf(longHistory.messages + 2*n + 1).String(), Time: now},
 				},
 			})
 			if err != nil || appended.Added != 2 {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// benchmarks is what the benchmarks of this run measured, for the table at its end, and the folders they made.
+// benchmarks holds the measurements of this run for the table at its end, and the folders of the fixtures.
 var benchmarks benchTable
 
 type benchTable struct {
@@ -21,10 +21,10 @@ type benchTable struct {
 	fixtures []string
 }
 
-// benchRow is a line of the table. An aim of "" is a row that is there to explain others.
+// benchRow is a line of the table. Rows with an empty aim explain others.
 type benchRow struct{ name, measured, reference, ratio, aim, verdict string }
 
-// add puts a row into the table, in the place of an earlier measurement of the same.
+// add adds a row to the table. It replaces an earlier row of the same name.
 func (t *benchTable) add(row benchRow) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -35,7 +35,7 @@ func (t *benchTable) add(row benchRow) {
 	t.rows = append(t.rows, row)
 }
 
-// print writes the table, if there is one.
+// print writes the table unless it is empty.
 func (t *benchTable) print(out io.Writer) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -51,7 +51,7 @@ func (t *benchTable) print(out io.Writer) {
 	fmt.Fprintln(out)
 }
 
-// removeFixtures removes the folders that were made for the benchmarks.
+// removeFixtures removes the folders of the fixtures.
 func (t *benchTable) removeFixtures() {
 	for _, dir := range t.fixtures {
 		_ = os.RemoveAll(dir)
@@ -65,25 +65,24 @@ func verdict(holds bool) string {
 	return "MISSES"
 }
 
-// side is one of two things that are compared. n counts the calls of both.
+// side is one of two alternatives that are compared. n counts the calls of both.
 type side func(n int)
 
-// compare reports how long two sides took, the medians, and the ratio of these. An aim of 0 is none.
+// compare reports the median durations of two sides and their ratio. An aim of 0 means none.
 func compare(b *testing.B, name string, aim float64, measured, reference side) {
 	b.Helper()
 	of, to := inTurn(b, measured, reference)
 	report(b, name, aim, of, to)
 }
 
-// inTurn calls two sides in turn, so that whatever else the machine does meets both alike, and returns the medians of how
-// long they took.
+// inTurn calls two sides alternately, so that other load affects both, and returns their median durations.
 func inTurn(b *testing.B, measured, reference side) (of, to time.Duration) {
 	b.Helper()
 	var times [2][]time.Duration
 	n := 0
 	for b.Loop() {
 		for i := range 2 {
-			which := (n + i) % 2 // who comes first alternates, too
+			which := (n + i) % 2 // which side is first alternates, too
 			started := time.Now()
 			[]side{measured, reference}[which](n)
 			times[which] = append(times[which], time.Since(started))
@@ -93,7 +92,7 @@ func inTurn(b *testing.B, measured, reference side) (of, to time.Duration) {
 	return median(times[0]), median(times[1])
 }
 
-// report puts a ratio of two durations into the table and into what benchstat reads.
+// report adds a ratio of two durations to the table and to benchstat's output.
 func report(b *testing.B, name string, aim float64, measured, reference time.Duration) {
 	b.Helper()
 	row := ratioRow(b, name, measured, reference)
@@ -103,7 +102,7 @@ func report(b *testing.B, name string, aim float64, measured, reference time.Dur
 	benchmarks.add(row)
 }
 
-// reportTime is report where the aim is of the time.
+// reportTime is report with an aim for the duration.
 func reportTime(b *testing.B, name string, aim, measured, reference time.Duration) {
 	b.Helper()
 	row := ratioRow(b, name, measured, reference)
@@ -125,7 +124,7 @@ func median[T cmp.Ordered](values []T) T {
 	return sorted[len(sorted)/2]
 }
 
-// short writes a duration with three digits.
+// short formats a duration with three digits.
 func short(d time.Duration) string {
 	for _, unit := range []time.Duration{time.Second, time.Millisecond, time.Microsecond} {
 		if d >= unit {

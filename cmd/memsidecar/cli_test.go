@@ -20,7 +20,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// runMain runs the program to its end and returns its exit code and output.
+// runMain runs the program until it exits and returns its exit code and output.
 func runMain(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -45,7 +45,7 @@ func TestDemo(t *testing.T) {
 			t.Errorf("does not show %q:\n%s", shown, out)
 		}
 	}
-	// Each question finds something, and each act's first dialogue is remembered.
+	// Every query finds something, and the first dialogue of each act is remembered.
 	if answers := regexp.MustCompile(`(?m)^Retrieve "[^"]*":\n  0\.\d\d  `).FindAllString(out, -1); len(answers) != 6 {
 		t.Errorf("%d of 6 questions find something:\n%s", len(answers), out)
 	}
@@ -82,7 +82,7 @@ func TestConfigCommand(t *testing.T) {
 	_, out, _ = runMain(t, "config", "print", "--set", "retrieval.top_k=7")
 	sidecartest.NoError(t, os.WriteFile(file, []byte(out), 0o600))
 	if code, _, errs := runMain(t, "config", "check", "-c", file); code != 0 {
-		t.Errorf("what is printed cannot be read: exit code %d\n%s", code, errs)
+		t.Errorf("the printed configuration cannot be loaded: exit code %d\n%s", code, errs)
 	}
 	code, out, _ = runMain(t, "config", "reference")
 	for _, cell := range []string{"| listen |", "| retrieval.top_k |", "MEMSIDECAR_RETRIEVAL_TOP_K", "| visibility |", "127.0.0.1:7420"} {
@@ -115,7 +115,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// replayFile writes messages as a file to replay.
+// replayFile writes messages to a file for replay.
 func replayFile(t *testing.T, messages ...map[string]string) string {
 	t.Helper()
 	var lines []byte
@@ -145,7 +145,7 @@ func TestReplay(t *testing.T) {
 		map[string]string{"user": "anna", "session": "2", "role": "user", "content": "I am allergic to peanuts."},
 		map[string]string{"user": "anna", "session": "3", "role": "user", "content": "ok"},
 		map[string]string{"user": "anna", "session": "4", "role": "user", "content": "My name is Anna."},
-		// The same session in two channels is two dialogues: what is said to the bot alone is not said in the group.
+		// The same session id in two channels is two dialogues: a direct chat is not repeated in the group.
 		map[string]string{"user": "otto", "role": "user", "content": "请记住：我的暗号是海棠", "channel_kind": "direct"},
 		map[string]string{"user": "otto", "role": "user", "content": "My name is Otto.", "channel_kind": "group", "channel": "g"},
 	)
@@ -161,7 +161,7 @@ func TestReplay(t *testing.T) {
 		}
 		now := map[string][]string{}
 		for _, user := range []string{"anna", "小林", "otto"} {
-			e := r.Export(t, sidecartest.Anywhere(user))
+			e := r.Export(t, sidecartest.WithoutChannel(user))
 			for _, c := range e.Considerations {
 				now[user] = append(now[user], c.GetConsideration().GetId())
 			}
@@ -174,7 +174,7 @@ func TestReplay(t *testing.T) {
 		}
 		before = now
 	}
-	anna := r.Export(t, sidecartest.Anywhere("anna"))
+	anna := r.Export(t, sidecartest.WithoutChannel("anna"))
 	if len(anna.Considerations) != 4 || anna.Memories[0].GetObserveTime().AsTime() != time.Date(2026, 3, 20, 10, 0, 0, 0, time.UTC) ||
 		anna.Memories[0].GetProvenance().GetMessageIds()[0] != "m1" || anna.Memories[0].GetScope().GetSessionId() != "1" {
 		t.Errorf("stored of anna: %s", anna.Records)
@@ -219,10 +219,10 @@ func TestReplayMistakes(t *testing.T) {
 		if code, out, errs := runMain(t, "replay", path, "--addr", r.Addr); code != want || !strings.Contains(errs, test.says) {
 			t.Errorf("%s: exit code %d, %q %q, want %q", name, code, out, errs, test.says)
 		} else if name == "refused" && !strings.Contains(out, "scope.channel_id is required") {
-			t.Errorf("%s: %q does not say what is wrong", name, out)
+			t.Errorf("%s: %q does not name the problem", name, out)
 		}
 	}
-	if stored := r.Considerations(t, sidecartest.Anywhere("u")); len(stored) != 0 {
+	if stored := r.Considerations(t, sidecartest.WithoutChannel("u")); len(stored) != 0 {
 		t.Errorf("a file with mistakes is begun: %s", stored)
 	}
 	path := replayFile(t, map[string]string{"user": "u", "role": "user", "content": "hi"})
@@ -236,8 +236,8 @@ func TestReplayMistakes(t *testing.T) {
 	}
 }
 
-// TestStopWhileACallWaits: the caller gets the answer that there is, and the process does not take as long as it would wait.
-func TestStopWhileACallWaits(t *testing.T) {
+// TestStopAnswersWaitingCalls: A waiting caller gets the current state, and the process stops without waiting for the outcome.
+func TestStopAnswersWaitingCalls(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	sidecartest.SeedConsideration(t, dir, sidecartest.Direct("u"), "stuck", sidecartest.Stuck)
@@ -255,25 +255,25 @@ func TestStopWhileACallWaits(t *testing.T) {
 		})
 		answers <- answer{resp, err}
 	}()
-	for len(r.Considerations(t, sidecartest.Direct("u"))) < 2 { // until it is accepted; then the call waits
+	for len(r.Considerations(t, sidecartest.Direct("u"))) < 2 { // accepted: now the call waits
 	}
 	r.Cancel()
 	a := <-answers
 	if a.err != nil || a.resp.GetConsideration().GetState() != sidecartest.Pending {
-		t.Errorf("the call that waits is answered %s, %v", a.resp, a.err)
+		t.Errorf("the waiting call got %s, %v", a.resp, a.err)
 	}
 	started := time.Now()
 	r.Stop()
-	if took := time.Since(started); took > sidecartest.Patience {
+	if took := time.Since(started); took > sidecartest.Timeout {
 		t.Errorf("stopping takes %s:\n%s", took, r.Log)
 	}
 	again := sidecartest.ServeIn(t, dir)
 	if c := again.Consideration(t, sidecartest.Direct("u"), a.resp.GetConsideration().GetId()); c.GetState() != sidecartest.Pending {
-		t.Errorf("what was acknowledged is %s", c)
+		t.Errorf("the acknowledged dialogue is %s", c)
 	}
 }
 
-// TestImportDoesNotChangeItsFile: the importer only reads.
+// TestImportDoesNotChangeItsFile: The importer only reads its file.
 func TestImportDoesNotChangeItsFile(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
@@ -285,7 +285,7 @@ func TestImportDoesNotChangeItsFile(t *testing.T) {
 	}
 	lists := memsidecarv1.NewNumberedListServiceClient(r.Conn)
 	got := sidecartest.Must(lists.SelectItems(t.Context(), &memsidecarv1.SelectItemsRequest{
-		Scope: sidecartest.Anywhere("u"), Selector: &memsidecarv1.SelectItemsRequest_Ordinal{Ordinal: 1},
+		Scope: sidecartest.WithoutChannel("u"), Selector: &memsidecarv1.SelectItemsRequest_Ordinal{Ordinal: 1},
 	}))(t).GetItem().GetKey()
 	if got != "/mv/823D" || string(sidecartest.Must(os.ReadFile(path))(t)) != text {
 		t.Errorf("selects %s", got)

@@ -21,7 +21,7 @@ type (
 	configReference struct{}
 )
 
-// Run reads the configuration and reports what is wrong with it.
+// Run reads the configuration and reports its mistakes.
 func (configCheck) Run(m *Main, c *commands) error {
 	loaded, err := m.load(c)
 	if err != nil {
@@ -54,7 +54,7 @@ func (configReference) Run(m *Main) error {
 	return err
 }
 
-// cell keeps a text inside its cell of a Markdown table.
+// cell escapes a text for a cell of a Markdown table.
 func cell(text string) string {
 	return strings.NewReplacer("|", `\|`, "\n", "<br>").Replace(text)
 }

@@ -21,10 +21,10 @@ import (
 
 type demoCommand struct{}
 
-// act is one bot's evening with one user.
+// act is the conversation of one bot with one user.
 type act struct {
 	user, about string
-	dialogues   [][]string // lines of a dialogue, the user's and the bot's in turn
+	dialogues   [][]string // lines of a dialogue, alternating between the user and the bot
 	questions   []string
 }
 
@@ -56,11 +56,11 @@ func demoActs() []act {
 	}}
 }
 
-// demoPatience is how long the outcome of a dialogue, and what is recalled, is waited for, at most: what is shown does not depend on how
-// busy the machine is.
-const demoPatience = time.Minute
+// demoTimeout limits the wait for a dialogue's outcome and for recall. It is long, so that the output does not depend on the machine's
+// load.
+const demoTimeout = time.Minute
 
-// Run plays the demo through real gRPC, on a folder that is gone afterwards.
+// Run plays the demo over real gRPC, on a temporary folder.
 func (demoCommand) Run(ctx context.Context, m *Main) (err error) {
 	dir, err := os.MkdirTemp("", "memsidecar-demo-")
 	if err != nil {
@@ -68,7 +68,7 @@ func (demoCommand) Run(ctx context.Context, m *Main) (err error) {
 	}
 	defer func() { err = firstError(err, os.RemoveAll(dir)) }()
 	loaded, err := config.Load(config.Sources{Flags: map[string]string{
-		"data_dir": dir, "listen": "127.0.0.1:0", "retrieval.budget": demoPatience.String(), "queue.max_wait": demoPatience.String(),
+		"data_dir": dir, "listen": "127.0.0.1:0", "retrieval.budget": demoTimeout.String(), "queue.max_wait": demoTimeout.String(),
 	}})
 	if err != nil {
 		return err
@@ -108,7 +108,7 @@ func firstError(err, other error) error {
 	return other
 }
 
-// demo shows what the sidecar answers.
+// demo prints the sidecar's answers.
 type demo struct {
 	client memsidecarv1.MemoryServiceClient
 	out    io.Writer
@@ -132,7 +132,7 @@ func (d demo) play(ctx context.Context, a act) error {
 			messages = append(messages, &memsidecarv1.Message{Role: role, Content: line, SendTime: timestamppb.New(now)})
 		}
 		resp, err := d.client.ConsiderMemorizing(ctx, &memsidecarv1.ConsiderMemorizingRequest{
-			Scope: scope, Messages: messages, Wait: durationpb.New(demoPatience),
+			Scope: scope, Messages: messages, Wait: durationpb.New(demoTimeout),
 		})
 		if err != nil {
 			return err
@@ -182,7 +182,7 @@ func (d demo) showOutcome(ctx context.Context, scope *memsidecarv1.Scope, c *mem
 	return nil
 }
 
-// isolation asks one user's question as another.
+// isolation repeats one user's query as another user.
 func (d demo) isolation(ctx context.Context, asked, asking act) error {
 	question := asked.questions[1]
 	resp, err := d.client.Retrieve(ctx, &memsidecarv1.RetrieveRequest{

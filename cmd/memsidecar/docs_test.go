@@ -17,7 +17,7 @@ const (
 	generatedFrom     = "<!-- Generated below: UPDATE_DOCS=1 go test -run TestConfigurationPage ./cmd/memsidecar -->\n"
 )
 
-// TestConfigurationPage: the configuration's page has every key as the program knows it. With UPDATE_DOCS=1 it writes them.
+// TestConfigurationPage: The configuration page lists every key of the program. With UPDATE_DOCS=1 the test writes the list.
 func TestConfigurationPage(t *testing.T) {
 	t.Parallel()
 	page := string(sidecartest.Must(os.ReadFile(configurationPage))(t))
@@ -52,7 +52,7 @@ func TestConfigurationPage(t *testing.T) {
 	sidecartest.NoError(t, os.WriteFile(configurationPage, append(bytes.Clone([]byte(introduction+generatedFrom)), b.String()...), 0o644))
 }
 
-// code is a value as code, or nothing.
+// code formats a value as code. An empty value remains empty.
 func code(text string) string {
 	if text == "" {
 		return ""
@@ -60,5 +60,5 @@ func code(text string) string {
 	return "`" + cell(text) + "`"
 }
 
-// markdown keeps a placeholder from being HTML.
+// markdown escapes placeholders that would be HTML.
 func markdown(text string) string { return strings.NewReplacer("<", "&lt;", ">", "&gt;").Replace(text) }

@@ -23,7 +23,7 @@ type keyCreate struct {
 	File string `arg:"" complete:"file" help:"The file to create."`
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (keyCreate) Help() string {
 	return `Keep a copy of the key away from the database and its backups. Without the key they cannot be read.
 
@@ -49,7 +49,7 @@ type keyEncrypt struct {
 	JSON bool `group:"output" help:"Print JSON."`
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (keyEncrypt) Help() string {
 	return `Stop the sidecar first. The database is rewritten, which needs twice its disk space; the old file is overwritten after the new
 one was verified. Earlier backups, snapshots of the file system and copies inside an SSD stay unencrypted. With a configured
@@ -62,7 +62,7 @@ Examples:
 
 // Run encrypts.
 func (k keyEncrypt) Run(ctx context.Context, m *Main, c *commands) error {
-	dir, key, err := m.keyed(c)
+	dir, key, err := m.encryptionKey(c)
 	if err != nil {
 		return err
 	}
@@ -73,14 +73,14 @@ func (k keyEncrypt) Run(ctx context.Context, m *Main, c *commands) error {
 	if err != nil {
 		return maintenance(ctx, err)
 	}
-	return m.tell(k.JSON, done, "the database of %s is encrypted: %.1f MiB, verified\n", done.Dir, float64(done.Bytes)/mebibyte)
+	return m.printResult(k.JSON, done, "the database of %s is encrypted: %.1f MiB, verified\n", done.Dir, float64(done.Bytes)/mebibyte)
 }
 
 type keyDecrypt struct {
 	JSON bool `group:"output" help:"Print JSON."`
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (keyDecrypt) Help() string {
 	return `Stop the sidecar first, and remove the key from the configuration afterwards. The database is rewritten, which needs twice its
 disk space.
@@ -92,15 +92,15 @@ Examples:
 
 // Run decrypts.
 func (k keyDecrypt) Run(ctx context.Context, m *Main, c *commands) error {
-	dir, key, err := m.keyed(c)
+	dir, key, err := m.encryptionKey(c)
 	if err != nil {
 		return err
 	}
-	done, err := sqlite.Reseal(ctx, dir, key, seal.Key{})
+	done, err := sqlite.Reencrypt(ctx, dir, key, seal.Key{})
 	if err != nil {
 		return maintenance(ctx, err)
 	}
-	return m.tell(k.JSON, done, "the database of %s is no longer encrypted: %.1f MiB, verified; remove the key from the configuration\n",
+	return m.printResult(k.JSON, done, "the database of %s is no longer encrypted: %.1f MiB, verified; remove the key from the configuration\n",
 		done.Dir, float64(done.Bytes)/mebibyte)
 }
 
@@ -110,7 +110,7 @@ type keyRotate struct {
 	JSON bool   `group:"output" help:"Print JSON."`
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (keyRotate) Help() string {
 	return `Stop the sidecar first; the configured key is the old one. Your key protects an internal data key that encrypts the database.
 Without --data only the data key is encrypted again, which is immediate. With --data the data key is replaced and the database
@@ -125,7 +125,7 @@ Examples:
 
 // Run rotates.
 func (k keyRotate) Run(ctx context.Context, m *Main, c *commands) error {
-	dir, before, err := m.keyed(c)
+	dir, before, err := m.encryptionKey(c)
 	if err != nil {
 		return err
 	}
@@ -140,21 +140,21 @@ func (k keyRotate) Run(ctx context.Context, m *Main, c *commands) error {
 		return usageError{fmt.Errorf("%s has the key that is already configured: create another one with memsidecar key create", k.File)}
 	}
 	how := "nothing else was written"
-	done := sqlite.Resealed{Dir: dir, Encrypted: true}
+	done := sqlite.Reencrypted{Dir: dir, Encrypted: true}
 	if k.Data {
 		how = "everything was encrypted again"
-		done, err = sqlite.Reseal(ctx, dir, before, after)
+		done, err = sqlite.Reencrypt(ctx, dir, before, after)
 	} else {
 		err = sqlite.Rewrap(ctx, dir, before, after)
 	}
 	if err != nil {
 		return maintenance(ctx, err)
 	}
-	return m.tell(k.JSON, done, "the key in %s opens the database of %s, and the old one does not; %s. Set encryption.key_file to it\n", k.File, dir, how)
+	return m.printResult(k.JSON, done, "the key in %s opens the database of %s, and the old one does not; %s. Set encryption.key_file to it\n", k.File, dir, how)
 }
 
-// keyed is the data folder and the configured key.
-func (m *Main) keyed(c *commands) (dir string, key seal.Key, err error) {
+// encryptionKey returns the data folder and the configured key.
+func (m *Main) encryptionKey(c *commands) (dir string, key seal.Key, err error) {
 	loaded, err := m.load(c)
 	if err != nil {
 		return "", key, err

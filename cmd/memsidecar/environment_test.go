@@ -12,8 +12,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// TestConfigurationFromEnvironmentAlone runs the real binary against a provider by environment variables alone, as docs/getting-started.md tells: each part
-// with a provider of its own.
+// TestConfigurationFromEnvironmentAlone runs the real binary with providers that are configured by environment variables alone, as in
+// docs/getting-started.md. Each part has its own provider.
 func TestConfigurationFromEnvironmentAlone(t *testing.T) {
 	t.Parallel()
 	p := providertest.Start(t, 1000)
@@ -24,7 +24,7 @@ func TestConfigurationFromEnvironmentAlone(t *testing.T) {
 		"MEMSIDECAR_SUMMARY_PROVIDER=ollama", "MEMSIDECAR_SUMMARY_MODEL=qwen3", "MEMSIDECAR_SUMMARY_ENDPOINT="+p.URL,
 	)
 	resp, err := process.ConsiderMemorizing(t.Context(), &memsidecarv1.ConsiderMemorizingRequest{
-		Scope: sidecartest.Direct("u"), Messages: []*memsidecarv1.Message{sidecartest.Said("我平时爱喝点茶。")}, Wait: sidecartest.Patiently(),
+		Scope: sidecartest.Direct("u"), Messages: []*memsidecarv1.Message{sidecartest.Said("我平时爱喝点茶。")}, Wait: sidecartest.LongWait(),
 	})
 	if err != nil || resp.GetConsideration().GetState() != memsidecarv1.ConsiderationState_CONSIDERATION_STATE_REMEMBERED {
 		t.Fatalf("%v, %v\n%s", resp, err, process.log)

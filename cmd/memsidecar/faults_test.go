@@ -23,7 +23,7 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// faults are system calls of the running sidecar that fail for a while, as strace injects them.
+// faults are system calls of the running sidecar that strace makes fail for a while.
 var faults = map[string]struct {
 	inject, file string
 	// log is whether the write-ahead log cannot be written: then nothing may be acknowledged.
@@ -48,15 +48,14 @@ var faults = map[string]struct {
 	"writing an encrypted page fails": {"pwrite64:error=EIO", "memsidecar.db", false, true},
 }
 
-// TestFaults lets the disk fail under the running program. What cannot be made durable is not acknowledged, every refusal is
-// UNAVAILABLE, Retrieve goes on, and when the fault is over everything works again by itself. A kill afterwards shows that what
-// was acknowledged is there, once.
-func TestFaults(t *testing.T) {
+// TestDiskFaults makes the disk fail under the running program. Writes that cannot be made durable are refused with UNAVAILABLE, Retrieve
+// still answers, and after the fault everything recovers without a restart. After a kill, every acknowledged dialogue is stored, once.
+func TestDiskFaults(t *testing.T) {
 	t.Parallel()
 	needsStrace(t)
 	for name, fault := range faults {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // each waits for the next attempt to open the database
+			t.Parallel() // each case waits for the next attempt to open the database
 			dir, environ, files := t.TempDir(), []string(nil), sqlite.Files{}
 			if fault.key {
 				environ, files = []string{sidecartest.KeyEnviron}, sqlite.Files{Key: sidecartest.TestKey(t)}
@@ -71,7 +70,7 @@ func TestFaults(t *testing.T) {
 			if fault.file == "" {
 				paths = []string{sqlite.DatabasePath(dir), sqlite.DatabasePath(dir) + "-wal"}
 			}
-			mend := injectFault(t, p.command.Process.Pid, fault.inject, paths...)
+			restore := injectFault(t, p.command.Process.Pid, fault.inject, paths...)
 			try(t, p, l, 5, 15)
 			_, _ = p.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: &memsidecarv1.Scope{UserId: "nobody"}}) // empties the log
 			try(t, p, l, 15, 25)
@@ -86,20 +85,20 @@ func TestFaults(t *testing.T) {
 			if fault.log && (storage.GetBreaker() == memsidecarv1.BreakerState_BREAKER_STATE_CLOSED || storage.GetReason() == "") {
 				t.Errorf("the status of storage is %s", storage)
 			}
-			if fault.log { // what is stored is still answered
+			if fault.log { // stored memories are still returned
 				_ = sidecartest.Must(p.ListMemories(t.Context(), &memsidecarv1.ListMemoriesRequest{Scope: sidecartest.Direct("user")}))(t)
 				_ = sidecartest.Must(p.ListConsiderations(t.Context(), &memsidecarv1.ListConsiderationsRequest{Scope: sidecartest.Direct("user")}))(t)
 			}
-			mend()
+			restore()
 			t.Logf("%d of 20 were acknowledged during the fault; storage was %s", during, storage)
 
 			p.servesAgain(t)
-			sidecartest.Eventually(t, "all are acknowledged", func() bool { // what began during the fault may fail a moment later
+			sidecartest.Eventually(t, "all are acknowledged", func() bool { // calls that began during the fault may fail a little later
 				try(t, p, l, 0, 30)
 				return len(l.acked) == 30
 			})
 			log := p.log.String()
-			again := strings.Count(log, "circuit breaker closed") // in the midst of it, too, when opening the database meets no fault
+			again := strings.Count(log, "circuit breaker closed") // also during the fault, if opening the database succeeds
 			for _, text := range []string{"circuit breaker opened", "level=ERROR"} {
 				if n := strings.Count(log, text); n > 2+again {
 					t.Errorf("%q is logged %d times:\n%s", text, n, log)
@@ -119,7 +118,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// try hands over the dialogues of those numbers that are not acknowledged.
+// try sends those of the numbered dialogues that are not acknowledged yet.
 func try(t *testing.T, p *process, l *ledger, from, to int) {
 	t.Helper()
 	for n := from; n < to; n++ {
@@ -127,7 +126,7 @@ func try(t *testing.T, p *process, l *ledger, from, to int) {
 		if _, known := l.acked[id]; known {
 			continue
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), sidecartest.Patience)
+		ctx, cancel := context.WithTimeout(t.Context(), sidecartest.Timeout)
 		resp, err := p.ConsiderMemorizing(ctx, &memsidecarv1.ConsiderMemorizingRequest{
 			Scope: sidecartest.Direct("user"), RequestId: id, Messages: []*memsidecarv1.Message{sidecartest.Said("请记住：我的暗号是" + id + "号")},
 		})
@@ -141,12 +140,12 @@ func try(t *testing.T, p *process, l *ledger, from, to int) {
 	}
 }
 
-// check waits until all that was acknowledged is remembered, and counts.
+// check waits until all acknowledged dialogues are remembered, and counts them.
 func (l *ledger) check(t *testing.T, p *process) {
 	t.Helper()
 	for id, consideration := range l.acked {
 		resp := sidecartest.Must(p.ConsiderMemorizing(t.Context(), &memsidecarv1.ConsiderMemorizingRequest{
-			Scope: sidecartest.Direct("user"), RequestId: id, Messages: []*memsidecarv1.Message{sidecartest.Said("请记住：我的暗号是" + id + "号")}, Wait: sidecartest.Patiently(),
+			Scope: sidecartest.Direct("user"), RequestId: id, Messages: []*memsidecarv1.Message{sidecartest.Said("请记住：我的暗号是" + id + "号")}, Wait: sidecartest.LongWait(),
 		}))(t)
 		if c := resp.GetConsideration(); c.GetId() != consideration || c.GetState() != sidecartest.Remembered {
 			t.Errorf("%s was acknowledged as %s and is %s", id, consideration, c)
@@ -164,16 +163,16 @@ func (l *ledger) check(t *testing.T, p *process) {
 	}
 }
 
-// storage is how it is, as status shows it.
+// storage returns the status of storage.
 func (p *process) storage(t *testing.T) *memsidecarv1.ComponentStatus {
 	t.Helper()
 	return sidecartest.Must(p.GetStatus(t.Context(), &memsidecarv1.GetStatusRequest{}))(t).GetStorage().GetComponent()
 }
 
-// servesAgain returns when storage does.
+// servesAgain waits until storage is serving again.
 func (p *process) servesAgain(t *testing.T) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), sidecartest.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), sidecartest.Timeout)
 	defer cancel()
 	watch := sidecartest.Must(healthpb.NewHealthClient(p.conn).Watch(ctx, &healthpb.HealthCheckRequest{Service: "storage"}))(t)
 	for {
@@ -188,7 +187,7 @@ func (p *process) servesAgain(t *testing.T) {
 }
 
 // injectFault makes calls of a running process fail on some files until mend is called.
-func injectFault(t *testing.T, pid int, inject string, paths ...string) (mend func()) {
+func injectFault(t *testing.T, pid int, inject string, paths ...string) (restore func()) {
 	t.Helper()
 	calls, _, _ := strings.Cut(inject, ":")
 	args := []string{"-f", "-p", strconv.Itoa(pid), "-o", os.DevNull, "-e", "trace=" + calls, "-e", "inject=" + inject}
@@ -212,7 +211,7 @@ func injectFault(t *testing.T, pid int, inject string, paths ...string) (mend fu
 		}
 	}()
 	return func() {
-		sidecartest.NoError(t, command.Process.Signal(syscall.SIGINT)) // it lets the sidecar go
+		sidecartest.NoError(t, command.Process.Signal(syscall.SIGINT)) // detaches strace from the sidecar
 		<-drained
 		_ = command.Wait() // reports the signal
 	}
@@ -234,7 +233,7 @@ func TestSmallDisk(t *testing.T) {
 	for err := error(nil); err == nil; {
 		_, err = f.Write(make([]byte, 4096))
 	}
-	_ = f.Close() // it is full
+	_ = f.Close() // the disk is full
 	for n := 3; ; n++ {
 		if n > 2000 {
 			t.Fatal("a full disk refuses nothing")
@@ -247,7 +246,7 @@ func TestSmallDisk(t *testing.T) {
 		}
 	}
 	more := 10_000
-	sidecartest.Eventually(t, "Retrieve says that the disk is full", func() bool { // it may have been tried again meanwhile, and be full only for what is longer
+	sidecartest.Eventually(t, "Retrieve says that the disk is full", func() bool { // the probe may have succeeded meanwhile, if only longer writes fail
 		more++
 		try(t, p, l, more, more+1)
 		resp := sidecartest.Must(p.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: sidecartest.Direct("user"), Query: "暗号"}))(t)

@@ -28,20 +28,20 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// goneCase is a way in which the database of a running sidecar goes away, and how it returns. The paths are those of the data
-// folder, of an unused name beside it, of a backup and of another folder's database.
+// goneCase is a way in which the database of a running sidecar disappears, and how it returns. The paths are those of the data folder, of
+// an unused name next to it, of a backup, and of another folder's database.
 type goneCase struct {
 	goes    func(t *testing.T, p gonePaths)
 	returns func(t *testing.T, p gonePaths) // nil: the sidecar recovers without an operator
-	// absent is whether no file may have the database's name while it is gone.
+	// absent means that the database's path must not exist during the outage.
 	absent bool
-	// reason is a part of why storage is down.
+	// reason is a part of the status of storage.
 	reason string
-	// kept is what must be there afterwards, of what was acknowledged before.
+	// kept says which acknowledged dialogues must survive.
 	kept keeping
-	// environ is of the sidecar.
+	// environ is the sidecar's environment.
 	environ []string
-	// short cases are run by every `go test`, all cases by `make faults`.
+	// short cases run in every `go test`, the others in `make faults`.
 	short bool
 }
 
@@ -57,11 +57,11 @@ type keeping int
 
 const (
 	keepsAll    keeping = iota
-	keepsBackup         // what was acknowledged before the backup was made
+	keepsBackup         // dialogues acknowledged before the backup
 	keepsNone
 )
 
-// moved is the reason for all that is no longer where it was opened.
+// moved is the reason when the database is no longer at its path.
 const moved = "is no longer where it was opened"
 
 func folderCases() map[string]goneCase {
@@ -78,7 +78,7 @@ func folderCases() map[string]goneCase {
 		t.Helper()
 		sidecartest.Must(sqlite.Files{}.Restore(context.Background(), p.backup, p.dir, true, time.Now()))(t)
 	}
-	away := func(t *testing.T, p gonePaths) { t.Helper(); rename(t, p.dir, p.aside) }
+	absent := func(t *testing.T, p gonePaths) { t.Helper(); rename(t, p.dir, p.aside) }
 	back := func(t *testing.T, p gonePaths) { t.Helper(); rename(t, p.aside, p.dir) }
 	return map[string]goneCase{
 		"the folder is removed": {
@@ -88,17 +88,17 @@ func folderCases() map[string]goneCase {
 			},
 			returns: restore, absent: true, reason: moved, kept: keepsBackup,
 		},
-		"the folder is moved away and back":              {goes: away, returns: back, absent: true, reason: moved, short: true},
-		"the folder of an encrypted database moves away": {goes: away, returns: back, absent: true, reason: moved, environ: []string{sidecartest.KeyEnviron}},
+		"the folder is moved away and back":              {goes: absent, returns: back, absent: true, reason: moved, short: true},
+		"the folder of an encrypted database moves away": {goes: absent, returns: back, absent: true, reason: moved, environ: []string{sidecartest.KeyEnviron}},
 		"an empty folder takes its place": {
 			goes: func(t *testing.T, p gonePaths) {
 				t.Helper()
-				away(t, p)
+				absent(t, p)
 				sidecartest.NoError(t, os.Mkdir(p.dir, 0o700))
 			},
 			returns: func(t *testing.T, p gonePaths) {
 				t.Helper()
-				sidecartest.NoError(t, os.Remove(p.dir)) // which fails when something was made in it
+				sidecartest.NoError(t, os.Remove(p.dir)) // fails if a file was created in it
 				back(t, p)
 			},
 			absent: true, reason: moved,
@@ -149,24 +149,23 @@ func folderCases() map[string]goneCase {
 	}
 }
 
-// TestDataFolderGone: when the data folder or what is in it goes away under load, nothing is acknowledged any more until it has
-// returned, storage says why, no new database is made, and then everything goes on without a restart. What was acknowledged survives a
-// SIGKILL afterwards.
-func TestDataFolderGone(t *testing.T) {
+// TestLostDataFolderStopsAcknowledging: The data folder or the database disappears under load. Until it returns, nothing is acknowledged, the status says
+// why, and no new database is created. Then everything works again without a restart, and acknowledged dialogues survive a SIGKILL.
+func TestLostDataFolderStopsAcknowledging(t *testing.T) {
 	t.Parallel()
 	for name, c := range folderCases() {
-		if !c.short && !everyFault() {
+		if !c.short && !allFaults() {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // each waits for the next attempt to open the database
+			t.Parallel() // each case waits for the next attempt to open the database
 			root := t.TempDir()
 			c.run(t, pathsIn(root, "aside"))
 		})
 	}
 }
 
-// TestVolumeUnmounted: the same for a volume that is unmounted while it is in use, and mounted again.
+// TestVolumeUnmounted: A volume is unmounted while it is in use, and mounted again.
 func TestVolumeUnmounted(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
@@ -246,7 +245,7 @@ func (c goneCase) run(t *testing.T, paths gonePaths) {
 	switch c.kept {
 	case keepsAll:
 		kept = l.before
-	case keepsBackup: // which has what kept has
+	case keepsBackup: // includes what kept includes
 	case keepsNone:
 		kept = nil
 	}
@@ -266,7 +265,7 @@ func (c goneCase) run(t *testing.T, paths gonePaths) {
 	}
 }
 
-// duringOutage looks at what is answered while the database is gone.
+// duringOutage checks the answers during the outage.
 func (c goneCase) duringOutage(t *testing.T, p *process, paths gonePaths) {
 	t.Helper()
 	resp := sidecartest.Must(p.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: sidecartest.Direct("user"), Query: "暗号"}))(t)
@@ -285,12 +284,12 @@ func (c goneCase) duringOutage(t *testing.T, p *process, paths gonePaths) {
 		t.Fatalf("no address in the log:\n%s", p.log)
 	}
 	r := &sidecartest.Sidecar{HTTP: address[1]}
-	if code, text := r.Look(t, "/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(text, "storage: ") {
+	if code, text := r.GetOps(t, "/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(text, "storage: ") {
 		t.Errorf("/readyz is answered %d: %q", code, text)
 	}
 }
 
-// goneLoad hands dialogues over, and notes what was acknowledged when.
+// goneLoad sends dialogues, and records what was acknowledged and when.
 type goneLoad struct {
 	c              goneCase
 	gone, returned atomic.Bool
@@ -313,11 +312,11 @@ func (l *goneLoad) request(id string) *memsidecarv1.ConsiderMemorizingRequest {
 	}
 }
 
-// send hands one dialogue over. What is sent when the database is gone must not be acknowledged before it returns.
+// send sends one dialogue. A dialogue sent during the outage must not be acknowledged before the database returns.
 func (l *goneLoad) send(t *testing.T, p *process, id string) {
 	t.Helper()
 	gone := l.gone.Load()
-	ctx, cancel := context.WithTimeout(t.Context(), sidecartest.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), sidecartest.Timeout)
 	defer cancel()
 	resp, err := p.ConsiderMemorizing(ctx, l.request(id))
 	if err != nil {
@@ -340,13 +339,13 @@ func (l *goneLoad) send(t *testing.T, p *process, id string) {
 	}
 }
 
-// check waits until what was acknowledged is remembered.
+// check waits until all acknowledged dialogues are remembered.
 func (l *goneLoad) check(t *testing.T, p *process, kept map[string]string) {
 	t.Helper()
 	for _, acked := range []map[string]string{kept, l.after} {
 		for id, consideration := range acked {
 			request := l.request(id)
-			request.Wait = sidecartest.Patiently()
+			request.Wait = sidecartest.LongWait()
 			c := sidecartest.Must(p.ConsiderMemorizing(t.Context(), request))(t).GetConsideration()
 			if c.GetId() != consideration || c.GetState() != sidecartest.Remembered {
 				t.Errorf("%s was acknowledged as %s and is %s", id, consideration, c)

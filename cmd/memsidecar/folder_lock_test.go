@@ -15,8 +15,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// TestRemovedLockFileStillLocks: whoever removes the lock file lets no second sidecar in, nor a command that needs the folder for itself. What
-// works alongside a sidecar still does.
+// TestRemovedLockFileStillLocks: Removing the lock file does not admit a second sidecar, nor a command that needs exclusive access.
+// Commands that work alongside a sidecar still do.
 func TestRemovedLockFileStillLocks(t *testing.T) {
 	t.Parallel()
 	dir, backup := t.TempDir(), filepath.Join(t.TempDir(), "backup.db")
@@ -25,7 +25,7 @@ func TestRemovedLockFileStillLocks(t *testing.T) {
 	try(t, p, l, 0, 5)
 	const refused = "uses this data folder"
 	for _, test := range []struct {
-		says string // what it is refused with; empty when it is not
+		says string // part of the refusal; "" if it is allowed
 		args []string
 	}{
 		{refused, []string{"serve", "--listen", "127.0.0.1:0"}},
@@ -40,7 +40,7 @@ func TestRemovedLockFileStillLocks(t *testing.T) {
 		if (code == 0) != (test.says == "") || !strings.Contains(errs, test.says) {
 			t.Errorf("%s: exit code %d, said %q", test.args, code, errs)
 		}
-		sidecartest.NoError(t, os.WriteFile(filepath.Join(dir, "memsidecar.lock"), nil, 0o600)) // a command that needs no lock makes none
+		sidecartest.NoError(t, os.WriteFile(filepath.Join(dir, "memsidecar.lock"), nil, 0o600)) // some commands create no lock file
 		try(t, p, l, len(l.acked), len(l.acked)+5)
 	}
 	if len(l.acked) != 35 {
@@ -48,11 +48,11 @@ func TestRemovedLockFileStillLocks(t *testing.T) {
 	}
 	l.check(t, p)
 	p.kill(t)
-	p = spawn(t, dir) // what was killed has left no lock
+	p = spawn(t, dir) // a killed process leaves no lock
 	l.check(t, p)
 }
 
-// run runs a command in this process. A sidecar that is ready is stopped.
+// run runs a command in this process. A sidecar is stopped when it is ready.
 func run(t *testing.T, args ...string) (code int, stderr string) {
 	t.Helper()
 	var errs sidecartest.Log

@@ -12,15 +12,15 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// TestForgetKilled: a process that is killed in the middle of forgetting leaves what the next call completes.
-func TestForgetKilled(t *testing.T) {
+// TestKilledForgetIsCompleted: A process is killed while it forgets a user. The next call completes the erasure.
+func TestKilledForgetIsCompleted(t *testing.T) {
 	t.Parallel()
 	const many = 3000
 	dir := t.TempDir()
 	user := "alice-" + sidecartest.Marks
 	p := spawn(t, dir)
 	sessions := memsidecarv1.NewSessionServiceClient(p.conn)
-	place := sidecartest.Within(sidecartest.Direct(user), "long-"+sidecartest.Marks)
+	place := sidecartest.InSession(sidecartest.Direct(user), "long-"+sidecartest.Marks)
 	for range many / 500 {
 		var messages []*memsidecarv1.Message
 		for i := range 500 {
@@ -36,11 +36,11 @@ func TestForgetKilled(t *testing.T) {
 	)(
 		t,
 	)
-	for _, left := range []int64{many, many - 1500} { // killed when fewer messages than that are left
+	for _, left := range []int64{many, many - 1500} { // killed when fewer messages than this are left
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			_, _ = p.ForgetUser(context.Background(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.Anywhere(user)})
+			_, _ = p.ForgetUser(context.Background(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.WithoutChannel(user)})
 		}()
 		sidecartest.Eventually(t, "forgetting has begun", func() bool {
 			got, err := sessions.ListSessions(t.Context(), &memsidecarv1.ListSessionsRequest{Scope: sidecartest.Direct(user)})
@@ -51,12 +51,12 @@ func TestForgetKilled(t *testing.T) {
 		p = spawn(t, dir)
 		sessions = memsidecarv1.NewSessionServiceClient(p.conn)
 	}
-	receipt := sidecartest.Must(p.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.Anywhere(user)}))(t)
+	receipt := sidecartest.Must(p.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.WithoutChannel(user)}))(t)
 	if !receipt.GetPurgedFromDisk() {
 		t.Errorf("the receipt is %v", receipt)
 	}
 	for _, form := range sidecartest.Forms() {
-		if files := sidecartest.HoldsBytes(t, dir, form); len(files) > 0 {
+		if files := sidecartest.FilesWith(t, dir, form); len(files) > 0 {
 			t.Errorf("%q is in %q: %s", form, files, sidecartest.TablesWith(t, dir, form))
 		}
 	}

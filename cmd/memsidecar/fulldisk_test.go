@@ -22,7 +22,7 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// smallDisk mounts a file system of its own for a data folder. fill leaves no byte free until free is called.
+// smallDisk mounts a small file system for a data folder. fill fills it until free is called.
 func smallDisk(t *testing.T) (dir string, fill func() (free func()), remount func(flags uintptr)) {
 	t.Helper()
 	disk := t.TempDir()
@@ -36,14 +36,14 @@ func smallDisk(t *testing.T) (dir string, fill func() (free func()), remount fun
 		for err := error(nil); err == nil; {
 			_, err = f.Write(make([]byte, 4096))
 		}
-		_ = f.Close() // it is full
+		_ = f.Close() // the disk is full
 		return func() { sidecartest.NoError(t, os.Remove(filler)) }
 	}
 	remount = func(flags uintptr) { sidecartest.NoError(t, syscall.Mount("", disk, "", syscall.MS_REMOUNT|flags, "")) }
 	return filepath.Join(disk, "data"), fill, remount
 }
 
-// refusedWrites returns when a write is refused, with the reason.
+// refusedWrites waits until a write is refused, and returns the reason.
 func refusedWrites(t *testing.T, p *process) string {
 	t.Helper()
 	for n := range 4000 {
@@ -61,14 +61,14 @@ func refusedWrites(t *testing.T, p *process) string {
 	return ""
 }
 
-// tell stores what wantReadable reads.
-func tell(t *testing.T, p *process, users ...string) {
+// storeMemories stores the data that wantReadable reads.
+func storeMemories(t *testing.T, p *process, users ...string) {
 	t.Helper()
 	for _, user := range users {
 		resp := sidecartest.Must(p.ConsiderMemorizing(t.Context(), &memsidecarv1.ConsiderMemorizingRequest{
 			Scope: sidecartest.Direct(
 				user,
-			), Messages: []*memsidecarv1.Message{sidecartest.Said("I am allergic to peanuts.")}, Wait: sidecartest.Patiently(),
+			), Messages: []*memsidecarv1.Message{sidecartest.Said("I am allergic to peanuts.")}, Wait: sidecartest.LongWait(),
 		}))(t)
 		if resp.GetConsideration().GetState() != sidecartest.Remembered {
 			t.Fatalf("the consideration is %s", resp)
@@ -81,10 +81,10 @@ func tell(t *testing.T, p *process, users ...string) {
 	}
 }
 
-// wantReadable checks that everything that is stored of a user is answered, by Retrieve with reason in its degradations.
+// wantReadable checks that all data of a user can be read. Retrieve's degradations must contain reason.
 func wantReadable(t *testing.T, p *process, user, reason string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), sidecartest.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), sidecartest.Timeout)
 	defer cancel()
 	scope := sidecartest.Direct(user)
 	inSession := sidecartest.Direct(user)
@@ -132,7 +132,7 @@ func wantReadable(t *testing.T, p *process, user, reason string) {
 
 var operatorsLine = regexp.MustCompile(`health checks and metrics are served.* address=(\S+)`)
 
-// page is what the operators' port answers.
+// page returns a page of the operators' port.
 func (p *process) page(t *testing.T, path string) (code int, text string) {
 	t.Helper()
 	sidecartest.Eventually(t, "the operators' port is open", func() bool { return operatorsLine.MatchString(p.log.String()) })
@@ -146,10 +146,10 @@ func (p *process) page(t *testing.T, path string) (code int, text string) {
 	return resp.StatusCode, string(sidecartest.Must(io.ReadAll(resp.Body))(t))
 }
 
-// wantReadOnly checks what says how storage is while it can be read and not written to.
+// wantReadOnly checks every report of a storage that can be read but not written.
 func wantReadOnly(t *testing.T, p *process, reason string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), sidecartest.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), sidecartest.Timeout)
 	defer cancel()
 	health := healthpb.NewHealthClient(p.conn)
 	for service, want := range map[string]healthpb.HealthCheckResponse_ServingStatus{
@@ -178,14 +178,14 @@ func wantReadOnly(t *testing.T, p *process, reason string) {
 	}
 }
 
-// TestReadsOnAFullDisk: what is stored is answered while nothing can be stored, also of users whose index is not loaded, and
-// after a restart on the full disk. Writes are refused with the reason, and accepted again when there is room.
-func TestReadsOnAFullDisk(t *testing.T) {
+// TestFullDiskServesReads: While the disk is full, stored data can be read, also of users whose index is not loaded, and after a restart.
+// Writes are refused with the reason, and accepted again when there is room.
+func TestFullDiskServesReads(t *testing.T) {
 	t.Parallel()
 	dir, fill, _ := smallDisk(t)
 	observed := []string{"MEMSIDECAR_HTTP_LISTEN=127.0.0.1:0"}
 	p := spawn(t, dir, observed...)
-	tell(t, p, "anna", "ben", "cem", "dora", "eva")
+	storeMemories(t, p, "anna", "ben", "cem", "dora", "eva")
 	p.kill(t)
 	p = spawn(t, dir, observed...) // no index is loaded
 	free := fill()
@@ -194,7 +194,7 @@ func TestReadsOnAFullDisk(t *testing.T) {
 	}
 	wantReadable(t, p, "anna", "full")
 	wantReadOnly(t, p, "full")
-	wantReadable(t, p, "ben", "full") // after some time, too
+	wantReadable(t, p, "ben", "full") // still so later
 
 	p.kill(t)
 	p = spawn(t, dir, observed...)
@@ -203,7 +203,7 @@ func TestReadsOnAFullDisk(t *testing.T) {
 	wantReadOnly(t, p, "full")
 	free()
 	p.servesAgain(t)
-	tell(t, p, "fay")
+	storeMemories(t, p, "fay")
 
 	p.end(t) // its log is emptied and removed
 	free = fill()
@@ -213,15 +213,15 @@ func TestReadsOnAFullDisk(t *testing.T) {
 	wantReadOnly(t, p, "")
 	free()
 	p.servesAgain(t)
-	tell(t, p, "gina")
+	storeMemories(t, p, "gina")
 	wantReadable(t, p, "eva", "")
 	if code, text := p.page(t, "/readyz"); code != http.StatusOK || text != "ok\n" {
 		t.Errorf("with room again /readyz is answered %d: %q", code, text)
 	}
 }
 
-// TestReadsOfAReadOnlyDisk: a start on a file system that was made read-only serves what is stored.
-func TestReadsOfAReadOnlyDisk(t *testing.T) {
+// TestReadOnlyDiskServesReads: A sidecar that starts on a read-only file system serves the stored data.
+func TestReadOnlyDiskServesReads(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*process, *testing.T){
 		"killed": func(p *process, t *testing.T) { t.Helper(); p.kill(t) }, "stopped": func(p *process, t *testing.T) { t.Helper(); p.end(t) },
@@ -230,7 +230,7 @@ func TestReadsOfAReadOnlyDisk(t *testing.T) {
 			dir, _, remount := smallDisk(t)
 			observed := []string{"MEMSIDECAR_HTTP_LISTEN=127.0.0.1:0"}
 			p := spawn(t, dir, observed...)
-			tell(t, p, "anna")
+			storeMemories(t, p, "anna")
 			end(p, t)
 			remount(syscall.MS_RDONLY)
 			p = spawn(t, dir, observed...)
@@ -238,16 +238,16 @@ func TestReadsOfAReadOnlyDisk(t *testing.T) {
 			wantReadOnly(t, p, "read-only")
 			remount(0)
 			p.servesAgain(t)
-			tell(t, p, "ben")
+			storeMemories(t, p, "ben")
 			wantReadable(t, p, "anna", "")
 		})
 	}
 }
 
-// end ends the process as an operator does.
+// end stops the process with the signal that an operator would send.
 func (p *process) end(t *testing.T) {
 	t.Helper()
-	_ = p.conn.Close() // so that stopping need not wait for it
+	_ = p.conn.Close() // so that Stop does not wait for it
 	sidecartest.NoError(t, p.command.Process.Signal(syscall.SIGTERM))
 	if err := p.command.Wait(); err != nil {
 		t.Fatalf("%v\n%s", err, p.log)

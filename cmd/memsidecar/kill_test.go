@@ -19,7 +19,7 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// process is `memsidecar serve` in a process of its own.
+// process is `memsidecar serve` in its own process.
 type process struct {
 	sidecartest.Stubs
 	command *exec.Cmd
@@ -29,19 +29,19 @@ type process struct {
 
 var readyLine = regexp.MustCompile(`memsidecar is ready.* address=(\S+)`)
 
-// spawn starts the real binary on the folder and returns when it answers.
+// spawn starts the real binary on the folder and waits until it answers.
 func spawn(t testing.TB, dir string, environ ...string) *process {
 	t.Helper()
 	return spawnBy(t, nil, dir, environ...)
 }
 
-// spawnBy puts the arguments of another program before the binary's.
+// spawnBy starts the binary through another program with these arguments.
 func spawnBy(t testing.TB, wrapper []string, dir string, environ ...string) *process {
 	t.Helper()
 	arguments := append(slices.Clone(wrapper), sidecartest.Binary(t), "serve", "--listen", "127.0.0.1:0", "--data-dir", dir)
 	p := &process{command: exec.CommandContext(context.Background(), arguments[0], arguments[1:]...), log: &sidecartest.Log{}}
 	p.command.Env = sidecartest.Environ()
-	for _, setting := range sidecartest.Unhurried(t) {
+	for _, setting := range sidecartest.RelaxedSettings(t) {
 		key, value, _ := strings.Cut(setting, "=")
 		p.command.Env = append(p.command.Env, "MEMSIDECAR_"+strings.ToUpper(strings.ReplaceAll(key, ".", "_"))+"="+value)
 	}
@@ -77,7 +77,7 @@ func spawnBy(t testing.TB, wrapper []string, dir string, environ ...string) *pro
 	return p
 }
 
-// kill ends the process as kill -9 does: it can neither flush nor close anything.
+// kill ends the process with SIGKILL: it can neither flush nor close files.
 func (p *process) kill(t testing.TB) {
 	t.Helper()
 	if err := p.command.Process.Kill(); err != nil {
@@ -86,7 +86,7 @@ func (p *process) kill(t testing.TB) {
 	_ = p.command.Wait() // reports the signal
 }
 
-// ledger is what was sent, and what of it was acknowledged under which id.
+// ledger records what was sent, and what was acknowledged under which id.
 type ledger struct {
 	mu    sync.Mutex
 	sent  []*memsidecarv1.ConsiderMemorizingRequest
@@ -100,7 +100,7 @@ func (l *ledger) acknowledge(requestID, considerationID string) (count int) {
 	return len(l.acked)
 }
 
-// send hands dialogues over, without waiting for outcomes, until the process is killed.
+// send sends dialogues, without waiting for outcomes, until the process is killed.
 func (l *ledger) send(p *process, round, caller int, enough func(acked int)) {
 	for n := 0; ; n++ {
 		id := fmt.Sprintf("r%d-c%d-n%d", round, caller, n)
@@ -119,9 +119,8 @@ func (l *ledger) send(p *process, round, caller int, enough func(acked int)) {
 	}
 }
 
-// TestKilledWhileAcknowledging kills serve with SIGKILL again and again while it acknowledges dialogues. Every dialogue
-// that was acknowledged must be processed, and every one, acknowledged or not, at most once. The page cache survives a
-// SIGKILL, so this says nothing about a loss of power.
+// TestKilledWhileAcknowledging repeatedly kills serve with SIGKILL while it acknowledges dialogues. Every acknowledged dialogue must be
+// processed, and every dialogue at most once. The page cache survives a SIGKILL, so this test does not cover power loss.
 func TestKilledWhileAcknowledging(t *testing.T) {
 	t.Parallel()
 	const (
@@ -134,7 +133,7 @@ func TestKilledWhileAcknowledging(t *testing.T) {
 	l := &ledger{acked: map[string]string{}}
 	for round := range rounds {
 		p := spawn(t, dir)
-		target := len(l.acked) + acksARound + 7*round // not always at the same place
+		target := len(l.acked) + acksARound + 7*round // at different points of the log
 		reached := make(chan struct{})
 		once := sync.OnceFunc(func() { close(reached) })
 		var callersDone sync.WaitGroup
@@ -154,13 +153,13 @@ func TestKilledWhileAcknowledging(t *testing.T) {
 
 	p := spawn(t, dir)
 	ctx := t.Context()
-	// The same request with the same id returns the same consideration, now with its outcome.
+	// Repeating a request with its id returns the same consideration, now with its outcome.
 	for _, request := range l.sent {
 		acked, ok := l.acked[request.GetRequestId()]
 		if !ok {
 			continue
 		}
-		request.Wait = sidecartest.Patiently()
+		request.Wait = sidecartest.LongWait()
 		resp, err := p.ConsiderMemorizing(ctx, request)
 		if err != nil {
 			t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	_ "time/tzdata" // containers have no time zones of their own
+	_ "time/tzdata" // containers may lack time zones
 
 	"github.com/alecthomas/kong"
 
@@ -30,13 +30,13 @@ func main() {
 	os.Exit(code)
 }
 
-// Main is the program with everything it takes from outside, so that a test can run it.
+// Main is the program with its environment, so that tests can run it.
 type Main struct {
 	Args           []string
 	Environ        []string
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
-	// Started, when set, is called by serve once calls are answered.
+	// Started, if set, is called by serve when it is ready for calls.
 	Started func(*sidecar.Sidecar)
 }
 
@@ -83,7 +83,7 @@ func groups() []kong.Group {
 	}
 }
 
-// usageError is a mistake in how the program was called.
+// usageError is a mistake on the command line.
 type usageError struct{ error }
 
 // Run parses the command line, runs the command and returns the exit code.
@@ -99,7 +99,7 @@ func (m Main) Run(ctx context.Context) int {
 		return exit // --help and --version
 	}
 	if err != nil {
-		return m.fail(usageError{hinted(err)})
+		return m.fail(usageError{withHelpHint(err)})
 	}
 	return m.fail(parsed.Run(&m, &c))
 }
@@ -110,7 +110,7 @@ func (m *Main) options(ctx context.Context, c *commands, exit *int) []kong.Optio
 		Getenv: func(name string) string { return config.Getenv(m.Environ, name) },
 		Sidecar: func() (cli.Sidecar, error) {
 			sources := *c
-			// A client has no data folder, and needs no home folder for it; and it opens nothing to anybody.
+			// A client needs no data folder and no home folder, and does not listen.
 			sources.DataDir, sources.Insecure = cmp.Or(c.DataDir, "."), true
 			loaded, err := m.load(&sources)
 			if err != nil {
@@ -131,7 +131,7 @@ func (m *Main) options(ctx context.Context, c *commands, exit *int) []kong.Optio
 	)
 }
 
-// asFlags translates "help COMMAND" and "version", which other programs have, into flags.
+// asFlags translates "help COMMAND" and "version", common in other programs, into flags.
 func asFlags(args []string) []string {
 	if len(args) == 0 {
 		return args
@@ -145,10 +145,10 @@ func asFlags(args []string) []string {
 	return args
 }
 
-// hinted says where the help is.
-func hinted(err error) error {
+// withHelpHint adds how to get help.
+func withHelpHint(err error) error {
 	command := "memsidecar"
-	// An optional choice also accepts the empty value, which the message need not name.
+	// An optional choice also accepts the empty value, which the message omits.
 	what := strings.Replace(err.Error(), `must be one of "",`, "must be one of ", 1)
 	if parsing := (*kong.ParseError)(nil); errors.As(err, &parsing) {
 		for _, step := range parsing.Context.Path {
@@ -174,7 +174,7 @@ func (m Main) fail(err error) int {
 	return cli.ExitCode(err)
 }
 
-// load reads the configuration from everything that was given.
+// load reads the configuration from all its sources.
 func (m *Main) load(c *commands) (*config.Loaded, error) {
 	flags := map[string]string{}
 	maps.Copy(flags, c.Set)

@@ -17,7 +17,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// runServe runs `memsidecar serve` in this process on an empty folder, until stop.
+// runServe runs `memsidecar serve` in this process on an empty folder, until stop is called.
 func runServe(t *testing.T, environ []string, args ...string) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

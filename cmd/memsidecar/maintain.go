@@ -20,8 +20,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 )
 
-// Commands that look after a data folder itself: they work on the files, so that they need no sidecar, and the one who may
-// read the folder may run them.
+// Commands for the administration of a data folder. They work on the files without a sidecar, for users who may read the folder.
 
 type backupCommand struct {
 	File    string `arg:"" complete:"file" help:"The file to create."`
@@ -29,7 +28,7 @@ type backupCommand struct {
 	JSON    bool   `group:"output" help:"Print JSON."`
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (backupCommand) Help() string {
 	return `The file is a snapshot of the database without deleted data. It gets its name after it was verified and synced to disk.
 A backup still holds users who are forgotten later. Exported files of digests and notebooks are not included; they are
@@ -43,7 +42,7 @@ Examples:
 
 // Run makes the backup.
 func (b backupCommand) Run(ctx context.Context, m *Main, c *commands) error {
-	dir, key, err := m.keyed(c)
+	dir, key, err := m.encryptionKey(c)
 	if err != nil {
 		return err
 	}
@@ -60,7 +59,7 @@ func (b backupCommand) Run(ctx context.Context, m *Main, c *commands) error {
 	if !made.Encrypted && !key.IsZero() {
 		plain = "; it is not encrypted, because the database is not: see memsidecar key encrypt"
 	}
-	return m.tell(b.JSON, made, "%s is a backup of %s: %.1f MiB, verified, in %s%s\n",
+	return m.printResult(b.JSON, made, "%s is a backup of %s: %.1f MiB, verified, in %s%s\n",
 		made.File, dir, float64(made.Bytes)/mebibyte, time.Since(started).Round(time.Millisecond), plain)
 }
 
@@ -70,7 +69,7 @@ type restoreCommand struct {
 	JSON    bool   `group:"output" help:"Print JSON."`
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (restoreCommand) Help() string {
 	return `Stop the sidecar first. Changes made after the backup are lost. Users who were forgotten after the backup return: forget them
 again.
@@ -81,9 +80,9 @@ Examples:
     memsidecar restore --replace /backups/memsidecar.db`
 }
 
-// Run restores.
+// Run restores the backup.
 func (r restoreCommand) Run(ctx context.Context, m *Main, c *commands) error {
-	dir, key, err := m.keyed(c)
+	dir, key, err := m.encryptionKey(c)
 	if err != nil {
 		return err
 	}
@@ -95,7 +94,7 @@ func (r restoreCommand) Run(ctx context.Context, m *Main, c *commands) error {
 	if restored.Aside != "" {
 		aside = "; the old one is kept as " + filepath.Base(restored.Aside) + ": delete it when you no longer need it"
 	}
-	return m.tell(r.JSON, restored, "%s has the database of %s%s\n", restored.Dir, r.File, aside)
+	return m.printResult(r.JSON, restored, "%s has the database of %s%s\n", restored.Dir, r.File, aside)
 }
 
 type checkCommand struct {
@@ -103,7 +102,7 @@ type checkCommand struct {
 	JSON bool   `group:"output" help:"Print JSON."`
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (checkCommand) Help() string {
 	return `It reads everything and changes nothing; the sidecar may run. The exit code is 0 only if nothing is wrong.
 
@@ -113,7 +112,7 @@ Examples:
     memsidecar check /backups/memsidecar.db`
 }
 
-// checkedJSON is the answer of check --json.
+// checkedJSON is the output of check --json.
 type checkedJSON struct {
 	File   string        `json:"file"`
 	Schema int64         `json:"schema"`
@@ -128,9 +127,9 @@ type findingJSON struct {
 	Remedy   string   `json:"remedy,omitempty"`
 }
 
-// Run checks.
+// Run checks the database and prints what it found.
 func (k checkCommand) Run(ctx context.Context, m *Main, c *commands) error {
-	dir, key, err := m.keyed(c)
+	dir, key, err := m.encryptionKey(c)
 	if err != nil {
 		return err
 	}
@@ -150,7 +149,7 @@ func (k checkCommand) Run(ctx context.Context, m *Main, c *commands) error {
 			fmt.Fprintf(&text, "%-14s ok      %s\n", f.Check, f.About)
 		} else {
 			one.Remedy = f.Remedy
-			fmt.Fprintf(&text, "%-14s BROKEN  %d in all:\n", f.Check, f.Problems)
+			fmt.Fprintf(&text, "%-14s BROKEN  problems: %d\n", f.Check, f.Problems)
 			for _, example := range f.Examples {
 				fmt.Fprintf(&text, "    %s\n", example)
 			}
@@ -161,7 +160,7 @@ func (k checkCommand) Run(ctx context.Context, m *Main, c *commands) error {
 	if r.Schema != r.Known && r.Schema != 0 {
 		fmt.Fprintf(&text, "Other checks were skipped: the schema is %d, and this memsidecar supports %d.\n", r.Schema, r.Known)
 	}
-	if err := m.tell(k.JSON, answer, "%s", text.String()); err != nil {
+	if err := m.printResult(k.JSON, answer, "%s", text.String()); err != nil {
 		return err
 	}
 	if !r.Sound() {
@@ -175,7 +174,7 @@ type reindexCommand struct {
 	JSON        bool `group:"output" help:"Print JSON."`
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (reindexCommand) Help() string {
 	return `Stop the sidecar first. Messages and memories do not change: the database's indexes and the keyword index are rebuilt, and vectors
 are dropped. The next sidecar computes the vectors in the background; until then recall uses keywords, and memsidecar status
@@ -217,11 +216,11 @@ func (r reindexCommand) Run(ctx context.Context, m *Main, c *commands) error {
 	if !r.KeepVectors {
 		vectors = fmt.Sprintf("; %d vectors were dropped, and the next sidecar computes them again", done.Vectors)
 	}
-	return m.tell(r.JSON, done, "the keyword index has %d messages; the newest of each user need no index%s\n", done.Postings, vectors)
+	return m.printResult(r.JSON, done, "the keyword index has %d messages; the newest of each user need no index%s\n", done.Postings, vectors)
 }
 
-// tell writes the answer: as JSON, or as text.
-func (m *Main) tell(asJSON bool, answer any, format string, args ...any) error {
+// printResult prints the result as JSON or text.
+func (m *Main) printResult(asJSON bool, answer any, format string, args ...any) error {
 	if asJSON {
 		return json.NewEncoder(m.Stdout).Encode(answer)
 	}
@@ -229,7 +228,7 @@ func (m *Main) tell(asJSON bool, answer any, format string, args ...any) error {
 	return err
 }
 
-// workBar shows how far something long is, on a terminal.
+// workBar is a progress bar on a terminal.
 type workBar struct{ *progressbar.ProgressBar }
 
 func (m *Main) bar(what string) workBar { return workBar{cli.Progress(m.Stderr, -1, what)} }
@@ -237,12 +236,12 @@ func (m *Main) bar(what string) workBar { return workBar{cli.Progress(m.Stderr, 
 func (b workBar) show(what string, done, total int64) {
 	b.Describe(what)
 	b.ChangeMax64(max(1, total))
-	_ = b.Set64(done) // nobody is told when a terminal is gone
+	_ = b.Set64(done) // a lost terminal does not matter
 }
 
 func (b workBar) end() { _ = b.Finish() }
 
-// maintenance gives an error its exit code and says what to do.
+// maintenance adds the exit code and a remedy to an error.
 func maintenance(ctx context.Context, err error) error {
 	code, advice := cli.ExitFailure, ""
 	switch {
@@ -263,8 +262,8 @@ func maintenance(ctx context.Context, err error) error {
 		code, advice = cli.ExitNotFound, "name the folder of the sidecar with --data-dir"
 	case errors.Is(err, fs.ErrNotExist):
 		code = cli.ExitNotFound
-	case errors.Is(err, sqlite.ErrForeign), errors.Is(err, sqlite.ErrNotWhole), errors.Is(err, sqlite.ErrNewer),
-		errors.Is(err, sqlite.ErrSealed), errors.Is(err, sqlite.ErrUnsealed), errors.Is(err, sqlite.ErrKey), errors.Is(err, sqlite.ErrSame):
+	case errors.Is(err, sqlite.ErrForeign), errors.Is(err, sqlite.ErrIncomplete), errors.Is(err, sqlite.ErrNewer),
+		errors.Is(err, sqlite.ErrEncrypted), errors.Is(err, sqlite.ErrNotEncrypted), errors.Is(err, sqlite.ErrKey), errors.Is(err, sqlite.ErrUnchanged):
 		code = cli.ExitUsage
 	}
 	if advice != "" {

@@ -14,7 +14,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// TestMCPCommandReconnects: the tools say so, and work as soon as there is one.
+// TestMCPCommandReconnects: Without a sidecar the tools say so. They work as soon as one is running.
 func TestMCPCommandReconnects(t *testing.T) {
 	addr := "unix:" + filepath.Join(sidecartest.ShortFolder(t), "s")
 	m := mcpCommand(t, addr, "-u", "u")
@@ -51,7 +51,7 @@ func mcpCommand(t *testing.T, addr string, flags ...string) *sidecartest.Model {
 	return m
 }
 
-// TestInvalidMCPLinesAreAnswered: a line that is no message is answered, and the session goes on.
+// TestInvalidMCPLinesAreAnswered: An invalid message gets an error answer, and the session continues.
 func TestInvalidMCPLinesAreAnswered(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)

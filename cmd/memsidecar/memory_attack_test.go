@@ -29,18 +29,18 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// attackAllowance is how much more memory than an idle process an attack may make resident.
+// attackAllowance is how much more resident memory than an idle process an attack may cause.
 const attackAllowance = 256 << 20
 
-// attack is a client that tries to make the server hold as much memory as possible. It returns when everything is sent that the
-// server accepts; its connections stay open until the test ends.
+// attack is a client that tries to make the server allocate memory. It returns when it has sent all that the server accepts. Its
+// connections stay open until the test ends.
 type attack struct {
 	name  string
-	short bool // also played by `go test`
+	short bool // included in a plain `go test`
 	play  func(a *attacker)
 }
 
-// attacker opens connections and counts what it sends.
+// attacker opens connections and counts sent bytes.
 type attacker struct {
 	*testing.T
 	grpc, http  string
@@ -52,8 +52,8 @@ type attacker struct {
 	connections int
 }
 
-// TestMemoryAttacks plays each attack against a process of its own, with a caller beside it that must be answered as always.
-// MEMORY_ATTACKS=all plays all of them (make attacks).
+// TestMemoryAttacks runs each attack against its own process, while a normal caller must be served as usual. MEMORY_ATTACKS=all runs all
+// of them (make attacks).
 func TestMemoryAttacks(t *testing.T) {
 	sidecartest.Binary(t)
 	dir := t.TempDir()
@@ -63,7 +63,7 @@ func TestMemoryAttacks(t *testing.T) {
 	data := filepath.Join(dir, "data")
 	environ := []string{
 		"MEMSIDECAR_AUTH_TOKENS_FILE=" + tokens, "MEMSIDECAR_API_LISTEN=127.0.0.1:0", "MEMSIDECAR_API_MCP=true",
-		"MEMSIDECAR_SESSION_MEMORIZE_EVERY=0", "MEMSIDECAR_DIGEST_ENABLED=false", "MEMSIDECAR_SESSION_SUMMARY_MAX_CHARS=0", // nothing in the background
+		"MEMSIDECAR_SESSION_MEMORIZE_EVERY=0", "MEMSIDECAR_DIGEST_ENABLED=false", "MEMSIDECAR_SESSION_SUMMARY_MAX_CHARS=0", // no background work
 	}
 	fillForAttacks(t, spawn(t, data, environ...), writer)
 	all := os.Getenv("MEMORY_ATTACKS")
@@ -75,7 +75,7 @@ func TestMemoryAttacks(t *testing.T) {
 	}
 }
 
-// apiLine is the address of the API over HTTP in the log.
+// apiLine finds the address of the API over HTTP in the log.
 var apiLine = regexp.MustCompile(`calls are answered as JSON over HTTP.* address=(\S+)`)
 
 func playAttack(t *testing.T, one attack, data, token string, environ []string) {
@@ -95,10 +95,10 @@ func playAttack(t *testing.T, one attack, data, token string, environ []string) 
 	bot := startBot(t, p, token)
 	bot.call()
 	a.settle(p)
-	// From here on the highest value counts, and not that of the start.
+	// From here on, the peak excludes the start.
 	sidecartest.NoError(t, os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", p.command.Process.Pid), []byte("5"), 0o600))
 	idle := statusBytes(t, p.command.Process.Pid, "VmRSS")
-	bot.longest = 0 // the first took what comes once
+	bot.longest = 0 // the first call includes one-time work
 	go bot.run()
 	one.play(a)
 	a.settle(p)
@@ -107,7 +107,7 @@ func playAttack(t *testing.T, one attack, data, token string, environ []string) 
 	for _, c := range a.opened {
 		_ = c.Close()
 	}
-	bot.call() // and afterwards
+	bot.call() // once more after the attack
 	t.Logf("%-55s | sent %6.1f MiB over %d connections | idle %d MiB | peak +%d MiB | Retrieve: %d calls, %d failed, longest %v",
 		one.name, float64(a.sent.Load())/(1<<20), a.connections, idle>>20, (peak-idle)>>20, bot.calls, bot.failed, bot.longest.Round(time.Millisecond))
 	if peak > idle+attackAllowance {
@@ -118,7 +118,7 @@ func playAttack(t *testing.T, one attack, data, token string, environ []string) 
 	}
 }
 
-// settle waits until the server's memory does not grow any more.
+// settle waits until the server's memory stops growing.
 func (a *attacker) settle(p *process) {
 	last, quiet := int64(0), 0
 	for quiet < 10 && a.ctx.Err() == nil {
@@ -133,7 +133,7 @@ func (a *attacker) settle(p *process) {
 	}
 }
 
-// bot is a caller that behaves well.
+// bot is a well-behaved caller.
 type bot struct {
 	t             *testing.T
 	client        sidecartest.Stubs
@@ -177,7 +177,7 @@ func (b *bot) stop() {
 	<-b.done
 }
 
-// fillForAttacks stores what is read by attackers, and ends the process.
+// fillForAttacks stores data for the attackers to read, and stops the process.
 func fillForAttacks(t *testing.T, p *process, token string) {
 	ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token)
 	sidecartest.Must(
@@ -189,7 +189,7 @@ func fillForAttacks(t *testing.T, p *process, token string) {
 	sidecartest.NoError(t, stream.Send(&memsidecarv1.ImportMemoriesRequest{Item: &memsidecarv1.ImportMemoriesRequest_Scope{Scope: sidecartest.Direct("much")}}))
 	memories := 100
 	if os.Getenv("MEMORY_ATTACKS") == "" {
-		memories = 20 // no list of them is played
+		memories = 20 // no attack lists them
 	}
 	for i := range memories {
 		sidecartest.NoError(t, stream.Send(&memsidecarv1.ImportMemoriesRequest{Item: &memsidecarv1.ImportMemoriesRequest_Memory{
@@ -207,16 +207,16 @@ func fillForAttacks(t *testing.T, p *process, token string) {
 		}
 		sidecartest.Must(sessions.AppendMessages(ctx, request))(t)
 	}
-	// What is done in the background is not to be done while the attacks go on.
+	// Background work should not run during the attacks.
 	(&attacker{T: t, ctx: ctx}).settle(p)
-	_ = p.conn.Close() // so that stopping need not wait for it
+	_ = p.conn.Close() // so that Stop does not wait for it
 	sidecartest.NoError(t, p.command.Process.Signal(os.Interrupt))
 	if err := p.command.Wait(); err != nil {
 		t.Fatalf("%v\n%s", err, p.log)
 	}
 }
 
-// rawConn speaks HTTP/2 as an honest library would not.
+// rawConn speaks HTTP/2 without the limits of a proper library.
 type rawConn struct {
 	net.Conn
 	*http2.Framer
@@ -228,13 +228,13 @@ type rawConn struct {
 	mu      sync.Mutex
 	changed *sync.Cond
 	window  int64            // of the connection
-	windows map[uint32]int64 // of the streams, what they have beyond the initial one; a stream that was ended has none
+	windows map[uint32]int64 // per stream, relative to the initial window; ended streams have none
 	initial int64
 	ended   map[uint32]bool
 	gone    bool
 }
 
-// count adds what was sent.
+// count adds to the number of bytes sent.
 func (a *attacker) count(n int) { a.sent.Add(int64(n)) }
 
 type countingConn struct {
@@ -262,7 +262,7 @@ func (a *attacker) dial(address string) net.Conn {
 	return countingConn{conn, a}
 }
 
-// raw connects with a window for answers that lets the server send nothing, if the answers are not to be read.
+// raw connects. If answers are not to be read, its receive window stops the server from sending.
 func (a *attacker) raw(address string, unread bool) *rawConn {
 	conn := a.dial(address)
 	if conn == nil {
@@ -281,7 +281,7 @@ func (a *attacker) raw(address string, unread bool) *rawConn {
 	} else {
 		_ = c.WriteSettings()
 	}
-	go func() { // answers settings and pings, as a client that lives
+	go func() { // acknowledges settings and pings, to look alive
 		for {
 			frame, err := c.ReadFrame()
 			c.note(frame, err)
@@ -303,7 +303,7 @@ func (a *attacker) raw(address string, unread bool) *rawConn {
 	return c
 }
 
-// note keeps account of what may be sent.
+// note keeps track of the send windows.
 func (c *rawConn) note(frame http2.Frame, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -327,7 +327,7 @@ func (c *rawConn) note(frame http2.Frame, err error) {
 	}
 }
 
-// maySend waits until something may be sent and says how much of n bytes; 0 when the stream or the connection is over.
+// maySend waits until sending is possible and returns how much of n bytes; 0 if the stream or connection has ended.
 func (c *rawConn) maySend(id uint32, n int) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -342,7 +342,7 @@ func (c *rawConn) maySend(id uint32, n int) int {
 	return 0
 }
 
-// open begins a call.
+// open starts a call.
 func (c *rawConn) open(method string, headers ...string) uint32 {
 	id := c.next
 	c.next += 2
@@ -367,13 +367,13 @@ func (c *rawConn) locked(write func()) {
 	write()
 }
 
-// send writes a message, in frames, of which all but the last bytes may be left out.
+// send sends a message in frames, optionally without its last bytes.
 func (c *rawConn) send(id uint32, compressed byte, message []byte, frame, leaveOut int) {
 	data := framed(compressed, message)
 	c.write(id, data[:len(data)-leaveOut], frame, leaveOut == 0)
 }
 
-// framed is a message as it is sent.
+// framed prefixes a message with its length, as gRPC does.
 func framed(compressed byte, message []byte) []byte {
 	data := append([]byte{compressed, 0, 0, 0, 0}, message...)
 	enc.BigEndian.PutUint32(data[1:], uint32(len(message)))
@@ -396,7 +396,7 @@ func (c *rawConn) write(id uint32, data []byte, frame int, end bool) {
 	}
 }
 
-// over plays something on several connections concurrently.
+// over runs an attack on several connections concurrently.
 func (a *attacker) over(connections int, play func(i int)) {
 	var group sync.WaitGroup
 	for i := range connections {
@@ -420,8 +420,8 @@ func zipped(data []byte) []byte {
 	return b.Bytes()
 }
 
-// bombs sends 200 messages that are small only while they are compressed.
-func bombs(size int) func(*attacker) {
+// compressionBombs sends 200 messages that are small only while compressed.
+func compressionBombs(size int) func(*attacker) {
 	return func(a *attacker) {
 		bomb := zipped(
 			sidecartest.Must(proto.Marshal(&memsidecarv1.RetrieveRequest{Scope: sidecartest.Direct("bot"), Query: strings.Repeat("x", size-64)}))(a.T),
@@ -436,8 +436,8 @@ func bombs(size int) func(*attacker) {
 	}
 }
 
-// unread asks for answers and reads none.
-func unread(connections, streams int, method string, request proto.Message) func(*attacker) {
+// unreadAnswers requests answers and reads none.
+func unreadAnswers(connections, streams int, method string, request proto.Message) func(*attacker) {
 	return func(a *attacker) {
 		message := sidecartest.Must(proto.Marshal(request))(a.T)
 		a.over(connections, func(int) {
@@ -450,8 +450,8 @@ func unread(connections, streams int, method string, request proto.Message) func
 	}
 }
 
-// unfinished sends all of a message but its last byte.
-func unfinished(connections, streams, size, frame int) func(*attacker) {
+// incompleteMessages sends all of a message except its last byte.
+func incompleteMessages(connections, streams, size, frame int) func(*attacker) {
 	return func(a *attacker) {
 		data := framed(0, make([]byte, size))
 		a.over(connections, func(int) {
@@ -472,7 +472,7 @@ func withoutToken(play func(*attacker)) func(*attacker) {
 	}
 }
 
-// endlessHeaders sends one header list that does not end.
+// endlessHeaders sends a header list that never ends.
 func endlessHeaders(a *attacker) {
 	a.token = ""
 	a.over(60, func(int) {

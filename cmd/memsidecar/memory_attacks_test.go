@@ -43,17 +43,18 @@ func messagesOf(user string) *memsidecarv1.ListMessagesRequest {
 
 var memoryAttacks = []attack{
 	{"none", false, func(*attacker) {}},
-	{"gzip bombs of 60 MiB, read token", true, bombs(60 << 20)},
-	{"gzip bombs of 8 MiB, read token", true, bombs(8<<20 - 1024)},
-	{"gzip bombs of 60 MiB, no token", false, withoutToken(bombs(60 << 20))},
+	{"gzip bombs of 60 MiB, read token", true, compressionBombs(60 << 20)},
+	{"gzip bombs of 8 MiB, read token", true, compressionBombs(8<<20 - 1024)},
+	{"gzip bombs of 60 MiB, no token", false, withoutToken(compressionBombs(60 << 20))},
 	{"endless headers from 60 strangers", true, endlessHeaders},
-	{"40 unread exports", true, unread(40, 1, exportMethod, &memsidecarv1.ExportUserRequest{Scope: &memsidecarv1.Scope{UserId: "much"}})},
-	{"200 unread exports over 2 connections", false, unread(2, 100, exportMethod, &memsidecarv1.ExportUserRequest{Scope: &memsidecarv1.Scope{UserId: "much"}})},
-	{"200 unread lists of memories", false, unread(4, 50, listMethod, pageOf("much"))},
-	{"200 unread lists of messages", true, unread(4, 50, messagesMethod, messagesOf("much"))},
-	{"200 uploads of 8 MiB without an end", true, unfinished(4, 50, 8<<20-1024, 16<<10)},
-	{"6,000 uploads of 60 KiB without an end", false, unfinished(60, 100, 60<<10, 16<<10)},
-	{"200 uploads in frames of one byte", false, unfinished(4, 50, 60<<10, 1)},
+	{"40 unread exports", true, unreadAnswers(40, 1, exportMethod, &memsidecarv1.ExportUserRequest{Scope: &memsidecarv1.Scope{UserId: "much"}})},
+	{"200 unread exports over 2 connections", false, unreadAnswers(2, 100, exportMethod,
+		&memsidecarv1.ExportUserRequest{Scope: &memsidecarv1.Scope{UserId: "much"}})},
+	{"200 unread lists of memories", false, unreadAnswers(4, 50, listMethod, pageOf("much"))},
+	{"200 unread lists of messages", true, unreadAnswers(4, 50, messagesMethod, messagesOf("much"))},
+	{"200 uploads of 8 MiB without an end", true, incompleteMessages(4, 50, 8<<20-1024, 16<<10)},
+	{"6,000 uploads of 60 KiB without an end", false, incompleteMessages(60, 100, 60<<10, 16<<10)},
+	{"200 uploads in frames of one byte", false, incompleteMessages(4, 50, 60<<10, 1)},
 	{"2,000 idle strangers", false, func(a *attacker) {
 		a.token = ""
 		a.over(40, func(int) {

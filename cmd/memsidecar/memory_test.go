@@ -14,7 +14,7 @@ func TestRuntimeMemoryLimit(t *testing.T) {
 		want      int64 // in MiB
 	}{
 		{256, 0, 384},
-		{256, 4096, 384}, // a container with room does not matter
+		{256, 4096, 384}, // a larger container limit has no effect
 		{256, 400, 304},
 		{256, 100, 50},
 		{2048, 0, 2176},
@@ -25,7 +25,7 @@ func TestRuntimeMemoryLimit(t *testing.T) {
 	}
 }
 
-// TestServeLimitsMemory: serve limits its memory, unless the operator has, and only while it runs.
+// TestServeLimitsMemory: serve sets a memory limit for its own run, unless the operator has set one.
 func TestServeLimitsMemory(t *testing.T) {
 	const mine = math.MaxInt64 / 2
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(mine))

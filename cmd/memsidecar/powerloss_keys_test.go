@@ -22,22 +22,22 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// possible is a database that a loss of power may leave: that of before a command, or of after.
-type possible struct {
+// possibleState is a database that a power loss may leave: the one before a command, or the one after it.
+type possibleState struct {
 	when     string
 	key      seal.Key
 	memories int
 }
 
-// TestPowerLossOfKeys lets the power go while a command changes how the database is encrypted, or puts a backup in its place. On
-// each disk that may be left there is the database of before or the one of after, whole, and once the command has returned it is
-// the latter. Nothing else stays when a sidecar has started: no half of a database that was to be decrypted.
+// TestPowerLossOfKeys simulates power loss while a command changes the encryption of the database or restores a backup. Each possible
+// disk holds the complete database from before or after the command; after the command has returned, the latter. A sidecar that starts on
+// it removes all partial files, such as a half-decrypted database.
 func TestPowerLossOfKeys(t *testing.T) {
 	t.Parallel()
 	needsStrace(t)
-	disks := 20
+	disks := 8
 	if n, err := strconv.Atoi(os.Getenv("POWER_LOSSES")); err == nil {
-		disks = max(disks, n/20)
+		disks = max(20, n/20)
 	}
 	plain, sealed, outside := t.TempDir(), t.TempDir(), t.TempDir()
 	fill := func(dir string, memories int, environ ...string) {
@@ -47,7 +47,7 @@ func TestPowerLossOfKeys(t *testing.T) {
 				Scope: sidecartest.Direct("alice"), Memory: &memsidecarv1.Memory{Text: fmt.Sprintf("Alice has been in %d towns. %s", n, strings.Repeat("x", 1000))},
 			}))(t)
 		}
-		r.kill(t) // so that there is a log
+		r.kill(t) // leaves a log
 	}
 	fill(plain, 30)
 	fill(sealed, 20, sidecartest.KeyEnviron)
@@ -58,13 +58,13 @@ func TestPowerLossOfKeys(t *testing.T) {
 	for _, c := range []struct {
 		arguments     []string
 		folder        string
-		before, after possible
+		before, after possibleState
 	}{
-		{[]string{"key", "encrypt"}, plain, possible{"before", none, 30}, possible{"after", key, 30}},
-		{[]string{"key", "decrypt"}, sealed, possible{"before", key, 20}, possible{"after", none, 20}},
-		{[]string{"key", "rotate", newKey}, sealed, possible{"before", key, 20}, possible{"after", other, 20}},
-		{[]string{"key", "rotate", newKey, "--data"}, sealed, possible{"before", key, 20}, possible{"after", other, 20}},
-		{[]string{"restore", backup, "--replace"}, plain, possible{"before", none, 30}, possible{"after", key, 20}},
+		{[]string{"key", "encrypt"}, plain, possibleState{"before", none, 30}, possibleState{"after", key, 30}},
+		{[]string{"key", "decrypt"}, sealed, possibleState{"before", key, 20}, possibleState{"after", none, 20}},
+		{[]string{"key", "rotate", newKey}, sealed, possibleState{"before", key, 20}, possibleState{"after", other, 20}},
+		{[]string{"key", "rotate", newKey, "--data"}, sealed, possibleState{"before", key, 20}, possibleState{"after", other, 20}},
+		{[]string{"restore", backup, "--replace"}, plain, possibleState{"before", none, 30}, possibleState{"after", key, 20}},
 	} {
 		t.Run(strings.ReplaceAll(strings.Join(c.arguments, " "), outside+"/", ""), func(t *testing.T) {
 			root, recording := t.TempDir(), filepath.Join(t.TempDir(), "trace")
@@ -93,14 +93,14 @@ func TestPowerLossOfKeys(t *testing.T) {
 			}
 			left := map[string]int{}
 			for i, moment := range points {
-				disk, loss, allowed := t.TempDir(), powerloss.AnyLoss(r), []possible{c.before, c.after}
+				disk, loss, allowed := t.TempDir(), powerloss.AnyLoss(r), []possibleState{c.before, c.after}
 				sidecartest.NoError(t, trace.Rebuild(moment, loss, r, disk))
 				if moment == trace.End {
 					allowed = allowed[1:]
-				} else if r.IntN(2) == 0 { // whichever key is tried first
+				} else if r.IntN(2) == 0 { // the order in which the keys are tried
 					allowed[0], allowed[1] = allowed[1], allowed[0]
 				}
-				if left[whichIsThere(t, filepath.Join(disk, "data"), allowed)]++; t.Failed() {
+				if left[currentState(t, filepath.Join(disk, "data"), allowed)]++; t.Failed() {
 					t.Fatalf("after a loss of power at line %d of the trace, loss %d, disk %d", moment, loss, i)
 				}
 				sidecartest.NoError(t, os.RemoveAll(disk))
@@ -111,8 +111,8 @@ func TestPowerLossOfKeys(t *testing.T) {
 	}
 }
 
-// whichIsThere opens the database with one key after the other, and says which it is.
-func whichIsThere(t *testing.T, dir string, allowed []possible) (when string) {
+// currentState opens the database with one key after the other, and returns the matching state.
+func currentState(t *testing.T, dir string, allowed []possibleState) (when string) {
 	t.Helper()
 	var reasons []string
 	for _, p := range allowed {

@@ -27,8 +27,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// deed is something that was asked of the sidecar, with what its acknowledgement says on the wire.
-type deed struct {
+// operation is a request to the sidecar, with the text that acknowledges it on the wire.
+type operation struct {
 	what, user, text string
 	id               string // of the consideration, the memory or the message
 	acknowledged     string
@@ -36,20 +36,20 @@ type deed struct {
 	request          *memsidecarv1.ConsiderMemorizingRequest
 }
 
-// deeds does one thing after the other.
-type deeds struct {
+// operations makes requests one after the other.
+type operations struct {
 	p     *process
 	key   seal.Key // of the database, if it is encrypted
-	list  []*deed
-	marks []*deed // memories that mark can show
+	list  []*operation
+	marks []*operation // memories that mark can retrieve
 }
 
-func (d *deeds) add(one deed) *deed {
+func (d *operations) add(one operation) *operation {
 	d.list = append(d.list, &one)
 	return &one
 }
 
-func (d *deeds) consider(t *testing.T, user string, n int) {
+func (d *operations) consider(t *testing.T, user string, n int) {
 	t.Helper()
 	text := fmt.Sprintf("%s-%d号", user, n)
 	request := &memsidecarv1.ConsiderMemorizingRequest{
@@ -58,42 +58,42 @@ func (d *deeds) consider(t *testing.T, user string, n int) {
 		), RequestId: text, Messages: []*memsidecarv1.Message{sidecartest.Said("请记住：我的暗号是" + text + strings.Repeat("。没有别的", 100))},
 	}
 	c := sidecartest.Must(d.p.ConsiderMemorizing(t.Context(), request))(t).GetConsideration()
-	d.add(deed{what: "considered", user: user, text: text, id: c.GetId(), acknowledged: c.GetId(), request: request})
+	d.add(operation{what: "considered", user: user, text: text, id: c.GetId(), acknowledged: c.GetId(), request: request})
 }
 
-func (d *deeds) create(t *testing.T, user string, n int) *deed {
+func (d *operations) create(t *testing.T, user string, n int) *operation {
 	t.Helper()
 	text := fmt.Sprintf("%s keeps %d secrets.", user, n)
 	m := sidecartest.Must(d.p.CreateMemory(t.Context(), &memsidecarv1.CreateMemoryRequest{
 		Scope: sidecartest.Direct(user), Memory: &memsidecarv1.Memory{Text: text, Kind: memsidecarv1.MemoryKind_MEMORY_KIND_FACT},
 	}))(t).GetMemory()
-	return d.add(deed{what: "created", user: user, text: text, id: m.GetId(), acknowledged: m.GetId()})
+	return d.add(operation{what: "created", user: user, text: text, id: m.GetId(), acknowledged: m.GetId()})
 }
 
-func (d *deeds) appendTwo(t *testing.T, user string, n int) {
+func (d *operations) appendTwo(t *testing.T, user string, n int) {
 	t.Helper()
 	question, answer := sidecartest.Said(fmt.Sprintf("What about %d?", n)), sidecartest.Answered(fmt.Sprintf("Not %d, please.", n))
 	question.Id, answer.Id = fmt.Sprintf("%s-q%d", user, n), fmt.Sprintf("%s-a%d", user, n)
 	sidecartest.Must(memsidecarv1.NewSessionServiceClient(d.p.conn).AppendMessages(t.Context(), &memsidecarv1.AppendMessagesRequest{
-		Scope: sidecartest.Within(sidecartest.Direct(user), "session-"+user), Messages: []*memsidecarv1.Message{question, answer},
+		Scope: sidecartest.InSession(sidecartest.Direct(user), "session-"+user), Messages: []*memsidecarv1.Message{question, answer},
 	}))(t)
-	d.add(deed{what: "appended", user: user, text: fmt.Sprintf("%s-_%d", user, n), acknowledged: d.mark(t)})
+	d.add(operation{what: "appended", user: user, text: fmt.Sprintf("%s-_%d", user, n), acknowledged: d.mark(t)})
 }
 
-func (d *deeds) remove(t *testing.T, m *deed) {
+func (d *operations) remove(t *testing.T, m *operation) {
 	t.Helper()
 	sidecartest.Must(d.p.DeleteMemory(t.Context(), &memsidecarv1.DeleteMemoryRequest{Scope: sidecartest.Direct(m.user), MemoryId: m.id}))(t)
-	d.add(deed{what: "deleted", user: m.user, id: m.id, acknowledged: d.mark(t)})
+	d.add(operation{what: "deleted", user: m.user, id: m.id, acknowledged: d.mark(t)})
 }
 
-func (d *deeds) forget(t *testing.T, user string) {
+func (d *operations) forget(t *testing.T, user string) {
 	t.Helper()
 	sidecartest.Must(d.p.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: &memsidecarv1.Scope{UserId: user}}))(t)
-	d.add(deed{what: "forgotten", user: user, acknowledged: d.mark(t)})
+	d.add(operation{what: "forgotten", user: user, acknowledged: d.mark(t)})
 }
 
-// mark makes the sidecar say something that is said at no other time, and write nothing: what was answered before, was before.
-func (d *deeds) mark(t *testing.T) string {
+// mark makes the sidecar send a unique text without writing anything. Answers before it were sent before this moment.
+func (d *operations) mark(t *testing.T) string {
 	t.Helper()
 	m := d.marks[0]
 	d.marks = d.marks[1:]
@@ -101,18 +101,17 @@ func (d *deeds) mark(t *testing.T) string {
 	return m.id
 }
 
-// TestPowerLoss runs the real program under strace, and rebuilds the disk that a loss of power would have left: at every sync,
-// at every acknowledgement, and at some moments between. On each of them the database opens by itself and is sound, everything
-// that was acknowledged before is there, nothing is there twice, and who was forgotten is not there.
+// TestPowerLoss runs the real program under strace, and rebuilds the disk that a power loss would leave: at every sync, at every
+// acknowledgement, and at some moments between. On each disk the database opens without help and is sound, every acknowledged change is
+// stored once, and forgotten users are absent.
 func TestPowerLoss(t *testing.T) {
 	t.Parallel()
-	losePower(t, 40)
+	losePower(t, 20)
 }
 
-// TestPowerLossEncrypted: nor does it hurt a database that is encrypted.
 func TestPowerLossEncrypted(t *testing.T) {
 	t.Parallel()
-	losePower(t, 20, sidecartest.KeyEnviron)
+	losePower(t, 10, sidecartest.KeyEnviron)
 }
 
 func losePower(t *testing.T, moments int, environ ...string) {
@@ -124,7 +123,7 @@ func losePower(t *testing.T, moments int, environ ...string) {
 	root := t.TempDir()
 	recording := filepath.Join(t.TempDir(), "trace")
 	p, pid := wrap(t, filepath.Join(root, "new", "data"), environ, append([]string{"strace"}, powerloss.Arguments(recording)...)...)
-	d := &deeds{p: p}
+	d := &operations{p: p}
 	if len(environ) > 0 {
 		d.key = sidecartest.TestKey(t)
 	}
@@ -144,12 +143,12 @@ func losePower(t *testing.T, moments int, environ ...string) {
 				d.remove(t, m)
 			}
 		}
-		if round%2 == 1 { // which empties the log, too
+		if round%2 == 1 { // empties the log, too
 			d.forget(t, gone)
 		}
 	}
 	sidecartest.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
-	_ = p.command.Wait() // strace ends as the sidecar did
+	_ = p.command.Wait() // strace exits with the sidecar's status
 
 	f := sidecartest.Must(os.Open(recording))(t)
 	defer f.Close() //nolint:errcheck // only read
@@ -157,7 +156,7 @@ func losePower(t *testing.T, moments int, environ ...string) {
 	points := []int{trace.End}
 	for _, one := range d.list {
 		said, nth := trace.Said(one.acknowledged), 0
-		if one.id != one.acknowledged { // by a mark, which was said when it was created, too
+		if one.id != one.acknowledged { // a mark: the text was also sent when the memory was created
 			nth = 1
 		}
 		if len(said) <= nth {
@@ -198,7 +197,7 @@ func losePower(t *testing.T, moments int, environ ...string) {
 }
 
 // check opens the folder as the sidecar does.
-func (d *deeds) check(t *testing.T, dir string, moment int) {
+func (d *operations) check(t *testing.T, dir string, moment int) {
 	t.Helper()
 	key := func() (seal.Key, error) { return d.key, nil }
 	s := sidecartest.Must(sqlite.Open(t.Context(), sqlite.Options{Dir: dir, Log: slog.New(slog.DiscardHandler), Key: key}))(t)
@@ -211,8 +210,8 @@ func (d *deeds) check(t *testing.T, dir string, moment int) {
 		sidecartest.NoError(t, s.Read(t.Context(), func(q sqldb.Querier) error { return q.QueryRow(t.Context(), query, args...).Scan(&n) }))
 		return n
 	}
-	removed := func(one *deed) bool { // or perhaps
-		return slices.ContainsFunc(d.list, func(other *deed) bool {
+	removed := func(one *operation) bool { // or may have been
+		return slices.ContainsFunc(d.list, func(other *operation) bool {
 			return other.what == "deleted" && other.id == one.id || other.what == "forgotten" && other.user == one.user
 		})
 	}
@@ -261,8 +260,8 @@ func (d *deeds) check(t *testing.T, dir string, moment int) {
 	}
 }
 
-// finish runs a sidecar on the folder: what was acknowledged is remembered, once.
-func (d *deeds) finish(t *testing.T, dir string, moment int, environ []string) {
+// finish runs a sidecar on the folder: acknowledged dialogues are remembered, once.
+func (d *operations) finish(t *testing.T, dir string, moment int, environ []string) {
 	t.Helper()
 	r := sidecartest.ServeWith(t, dir, environ)
 	sidecartest.Must(healthpb.NewHealthClient(r.Conn).Check(t.Context(), &healthpb.HealthCheckRequest{Service: "storage"}))(t)
@@ -270,7 +269,7 @@ func (d *deeds) finish(t *testing.T, dir string, moment int, environ []string) {
 		if one.what != "considered" || one.moment > moment || strings.HasPrefix(one.user, "gone") {
 			continue
 		}
-		one.request.Wait = sidecartest.Patiently()
+		one.request.Wait = sidecartest.LongWait()
 		c := sidecartest.Must(r.ConsiderMemorizing(context.WithoutCancel(t.Context()), one.request))(t).GetConsideration()
 		if c.GetId() != one.id || c.GetState() != sidecartest.Remembered {
 			t.Errorf("%s was acknowledged and is %s", one.id, c)

@@ -13,7 +13,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// TestProcessStartsAgainOnItsFolder: what is started listens where it says, is killed and started again on the same folder, and stops.
+// TestProcessStartsAgainOnItsFolder: A process listens at its address, is killed, restarted on the same folder, and stopped.
 func TestProcessStartsAgainOnItsFolder(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -34,7 +34,7 @@ func TestProcessStartsAgainOnItsFolder(t *testing.T) {
 	_ = answer.Body.Close()
 	s.Kill()
 	if err := s.Stop(); err != nil {
-		t.Errorf("stopping what was killed: %v", err)
+		t.Errorf("stopping a killed process: %v", err)
 	}
 
 	socket := filepath.Join(dir, "a socket")
@@ -53,7 +53,7 @@ func TestProcessStartsAgainOnItsFolder(t *testing.T) {
 	}
 }
 
-// TestProcessThatCannotStartSaysWhy: a sidecar that cannot start is an error that says why.
+// TestProcessThatCannotStartSaysWhy: The error says why the sidecar cannot start.
 func TestProcessThatCannotStartSaysWhy(t *testing.T) {
 	t.Parallel()
 	if _, err := sidecartest.LaunchProcess(sidecartest.ProcessOptions{Settings: []string{"no.such=1"}}); err == nil || !strings.Contains(err.Error(), "no.such") {

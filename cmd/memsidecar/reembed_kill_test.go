@@ -16,8 +16,8 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// TestKilledWhileReembedding changes the model again and again, and kills serve with SIGKILL in the middle of making the vectors
-// anew. The last one finishes: every memory has the vectors of its model, and no other.
+// TestKilledWhileReembedding changes the model repeatedly, and kills serve with SIGKILL while it rebuilds the vectors. The last run
+// finishes: every memory has a vector of its model, and no other.
 func TestKilledWhileReembedding(t *testing.T) {
 	t.Parallel()
 	const memories = 2500
@@ -39,7 +39,7 @@ func TestKilledWhileReembedding(t *testing.T) {
 	}
 	for round, model := range []string{"one", "two", "one", "three"} {
 		provider.Fail(providertest.NoFault, providertest.Embedding)
-		provider.FailAfter(4*(round+1), providertest.Hang, providertest.Embedding) // so that it cannot finish before it is killed
+		provider.FailAfter(4*(round+1), providertest.Hang, providertest.Embedding) // it cannot finish before it is killed
 		p := spawn(t, dir, append(environ, "MEMSIDECAR_EMBEDDING_MODEL="+model)...)
 		done, running := p.reembedded(t, func(done int64) bool { return done >= int64(100*(round+1)) })
 		if !running {
@@ -59,7 +59,7 @@ func TestKilledWhileReembedding(t *testing.T) {
 				JOIN embeddings e ON e.fingerprint = f.id AND length(e.vector) = 4 * 96
 				WHERE f.name = (SELECT choice FROM model_choices WHERE part = 'embedding')`).Scan(&made, &complete)
 			if made != memories || complete != 1 {
-				t.Errorf("%d of %d memories have vectors, and that is taken for complete: %d\n%s", made, memories, complete, p.log)
+				t.Errorf("only %d of %d memories have vectors, but the status reports %d as complete\n%s", made, memories, complete, p.log)
 			}
 			return err
 		}))
@@ -72,12 +72,12 @@ func TestKilledWhileReembedding(t *testing.T) {
 	}
 }
 
-// reembedded waits until enough vectors are made, or all, and reports whether there are more to be made.
+// reembedded waits until enough vectors are stored, or all, and reports whether more are missing.
 func (p *process) reembedded(t *testing.T, enough func(done int64) bool) (done int64, running bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), sidecartest.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), sidecartest.Timeout)
 	defer cancel()
-	for { // it has not begun when serve is ready
+	for { // the rebuild may start after serve is ready
 		progress := sidecartest.Must(p.GetStatus(ctx, &memsidecarv1.GetStatusRequest{}))(t).GetModels().GetEmbeddingProgress()
 		finished := strings.Contains(p.log.String(), "all memories have vectors")
 		if done = progress.GetDoneCount(); finished || enough(done) {

@@ -27,8 +27,8 @@ import (
 
 const scripts = "testdata/script"
 
-// TestScripts runs the transcripts in testdata/script: the real binary against a real sidecar in a process of its own.
-// Beyond testscript's own commands they have those of scriptCommands. Not with the race detector, which the binary is built without.
+// TestScripts runs the transcripts in testdata/script: the real binary against a real sidecar in its own process. Scripts can use
+// scriptCommands in addition to testscript's commands. The binary is built without the race detector, so this test does not run with it.
 func TestScripts(t *testing.T) {
 	bin := filepath.Dir(sidecartest.Binary(t))
 	testscript.Run(t, testscript.Params{
@@ -37,7 +37,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("PATH", bin+string(os.PathListSeparator)+e.Getenv("PATH"))
 			e.Setenv("TZ", "UTC")
 			e.Setenv("HOME", e.WorkDir)
-			e.Setenv("GOGC", "off") // each command is short: a third of its processor time would go into collecting garbage
+			e.Setenv("GOGC", "off") // each command is short; garbage collection would take a third of its time
 			e.Setenv("ESC", "\x1b")
 			e.Setenv("RLO", "\u202e")
 			e.Setenv("C1", "\u009b")
@@ -52,7 +52,7 @@ func TestScripts(t *testing.T) {
 
 func scriptCommands(t *testing.T) map[string]func(*testscript.TestScript, bool, []string) {
 	return map[string]func(*testscript.TestScript, bool, []string){
-		// sidecar [flag…] starts memsidecar serve on a free port and the folder "data"; the clients find it by MEMSIDECAR_ADDR.
+		// sidecar [flag…] starts memsidecar serve on a free port and the folder "data". Clients find it by MEMSIDECAR_ADDR.
 		"sidecar": func(ts *testscript.TestScript, _ bool, args []string) {
 			p := start(ts, "sidecar", nil, append([]string{"serve", "--listen", "127.0.0.1:0", "--data-dir", "data"}, args...))
 			addr, ok := p.ready()
@@ -61,7 +61,7 @@ func scriptCommands(t *testing.T) map[string]func(*testscript.TestScript, bool, 
 			}
 			ts.Setenv("MEMSIDECAR_ADDR", addr)
 		},
-		// certificates makes ca.pem, another authority's other.pem, and server and client (.pem, .key) of the first.
+		// certificates writes ca.pem, another authority's other.pem, and server and client (.pem, .key) of the first.
 		"certificates": func(ts *testscript.TestScript, _ bool, _ []string) {
 			ca, err := sidecartest.NewAuthority(ts.MkAbs("."), "ca")
 			ts.Check(err)
@@ -69,10 +69,10 @@ func scriptCommands(t *testing.T) map[string]func(*testscript.TestScript, bool, 
 			_, err = sidecartest.NewAuthority(ts.MkAbs("."), "other")
 			ts.Check(err)
 		},
-		// logged NAME PATTERN waits until what was started has written that to standard error.
+		// logged NAME PATTERN waits until a started program has written this to standard error.
 		"logged": func(ts *testscript.TestScript, _ bool, args []string) {
 			p, pattern := processesOf(ts)[args[0]], regexp.MustCompile(args[1])
-			late := time.After(sidecartest.Patience)
+			late := time.After(sidecartest.Timeout)
 			for !pattern.MatchString(p.stderr.String()) {
 				select {
 				case <-p.wrote:
@@ -83,12 +83,12 @@ func scriptCommands(t *testing.T) map[string]func(*testscript.TestScript, bool, 
 				}
 			}
 		},
-		// signal NAME SIGNAL sends STOP, CONT, HUP or KILL to what was started.
+		// signal NAME SIGNAL sends STOP, CONT, HUP or KILL to a started program.
 		"signal": func(ts *testscript.TestScript, _ bool, args []string) {
 			signals := map[string]syscall.Signal{"STOP": syscall.SIGSTOP, "CONT": syscall.SIGCONT, "HUP": syscall.SIGHUP, "KILL": syscall.SIGKILL}
 			ts.Check(processesOf(ts)[args[0]].command.Process.Signal(signals[args[1]]))
 		},
-		// start NAME [-feed FILE] memsidecar ARG… runs a command in the background. Its standard input is fed the file and stays open.
+		// start NAME [-feed FILE] memsidecar ARG… runs a command in the background. Its standard input is the file and stays open.
 		"start": func(ts *testscript.TestScript, _ bool, args []string) {
 			name, rest := args[0], args[1:]
 			var feed io.Reader
@@ -97,15 +97,15 @@ func scriptCommands(t *testing.T) map[string]func(*testscript.TestScript, bool, 
 			}
 			start(ts, name, feed, rest[1:])
 		},
-		// interrupt NAME CODE sends what Ctrl-C does, and expects the exit code.
+		// interrupt NAME CODE sends what Ctrl-C sends, and expects the exit code.
 		"interrupt": func(ts *testscript.TestScript, _ bool, args []string) {
 			p := processesOf(ts)[args[0]]
 			ts.Check(p.command.Process.Signal(os.Interrupt))
 			p.end(ts, args[1])
 		},
-		// await NAME CODE waits until what was started ends by itself, and expects the exit code.
+		// await NAME CODE waits until a started program exits, and expects the exit code.
 		"await": func(ts *testscript.TestScript, _ bool, args []string) { processesOf(ts)[args[0]].end(ts, args[1]) },
-		// exists-soon GLOB returns when there is such a file.
+		// exists-soon GLOB waits until such a file exists.
 		"exists-soon": func(ts *testscript.TestScript, _ bool, args []string) {
 			sidecartest.Eventually(t, "there is a file "+args[0], func() bool {
 				found, err := filepath.Glob(ts.MkAbs(args[0]))
@@ -120,7 +120,7 @@ func scriptCommands(t *testing.T) map[string]func(*testscript.TestScript, bool, 
 				ts.Fatalf("exit code %d, want %s (%v)", got, args[0], err)
 			}
 		},
-		// scrub replaces ids, times and the sidecar's address in the output by what is the same every time.
+		// scrub replaces ids, times and the sidecar's address in the output by fixed texts.
 		"scrub": func(ts *testscript.TestScript, _ bool, _ []string) {
 			out, errs := scrubbed(ts, ts.ReadFile("stdout")), scrubbed(ts, ts.ReadFile("stderr"))
 			_, err := io.WriteString(ts.Stdout(), out)
@@ -128,7 +128,7 @@ func scriptCommands(t *testing.T) map[string]func(*testscript.TestScript, bool, 
 			_, err = io.WriteString(ts.Stderr(), errs)
 			ts.Check(err)
 		},
-		// [!] json PATH VALUE expects the field, of every line of the output; json PATH > VARIABLE keeps that of the first line.
+		// [!] json PATH VALUE expects the field, in every line of the output. json PATH > VARIABLE stores that of the first line.
 		"json": func(ts *testscript.TestScript, neg bool, args []string) {
 			out := ts.ReadFile("stdout")
 			values := fieldOf(ts, out, args[0])
@@ -140,7 +140,7 @@ func scriptCommands(t *testing.T) map[string]func(*testscript.TestScript, bool, 
 			_, err := io.WriteString(ts.Stdout(), out)
 			ts.Check(err)
 		},
-		// generate N FILE LINE writes lines with a number in each.
+		// generate N FILE LINE writes numbered lines.
 		"generate": func(ts *testscript.TestScript, _ bool, args []string) {
 			n, err := strconv.Atoi(args[0])
 			ts.Check(err)
@@ -150,7 +150,7 @@ func scriptCommands(t *testing.T) map[string]func(*testscript.TestScript, bool, 
 			}
 			ts.Check(os.WriteFile(ts.MkAbs(args[1]), b.Bytes(), 0o600))
 		},
-		// failed VARIABLE USER TEXT stores a consideration that failed, before the sidecar starts.
+		// failed VARIABLE USER TEXT stores a failed consideration, before the sidecar starts.
 		"failed": func(ts *testscript.TestScript, _ bool, args []string) {
 			ts.Setenv(args[0], sidecartest.SeedConsideration(t, ts.MkAbs("data"), sidecartest.Direct(args[1]), args[2], sidecartest.Failed))
 		},
@@ -160,7 +160,7 @@ func scriptCommands(t *testing.T) map[string]func(*testscript.TestScript, bool, 
 				sidecartest.ExecuteSQL(t, ts.MkAbs(args[0]), statement)
 			}
 		},
-		// spent DAYS MODEL IN OUT counts a call of a model so many days ago, before the sidecar starts.
+		// spent DAYS MODEL IN OUT adds a model call of an earlier day, before the sidecar starts.
 		"spent": func(ts *testscript.TestScript, _ bool, args []string) {
 			var n [3]int
 			for i, arg := range []string{args[0], args[2], args[3]} {
@@ -168,12 +168,12 @@ func scriptCommands(t *testing.T) map[string]func(*testscript.TestScript, bool, 
 				n[i], err = strconv.Atoi(arg)
 				ts.Check(err)
 			}
-			sidecartest.Spend(t, ts.MkAbs("data"), n[0], args[1], n[1], n[2])
+			sidecartest.SeedUsage(t, ts.MkAbs("data"), time.Now().UTC().AddDate(0, 0, -n[0]), args[1], n[1], n[2])
 		},
 	}
 }
 
-// processes are what a script started, by name.
+// processes are the programs that a script has started, by name.
 type processes map[string]*scriptProcess
 
 func processesOf(ts *testscript.TestScript) processes {
@@ -184,8 +184,8 @@ func processesOf(ts *testscript.TestScript) processes {
 type scriptProcess struct {
 	command        *exec.Cmd
 	stdout, stderr *sidecartest.Log
-	wrote          chan struct{} // something to standard error
-	done           chan struct{} // closed at the end, when err is how it ended
+	wrote          chan struct{} // signals output on standard error
+	done           chan struct{} // closed when the process has ended; err is then set
 	err            error
 }
 
@@ -194,7 +194,7 @@ func start(ts *testscript.TestScript, name string, feed io.Reader, args []string
 	p.command = exec.CommandContext(context.Background(), filepath.Join(filepath.SplitList(ts.Getenv("PATH"))[0], "memsidecar"), args...)
 	p.command.Dir = ts.MkAbs(".")
 	p.command.Env = []string{"HOME=" + ts.Getenv("HOME"), "TZ=UTC", "MEMSIDECAR_ADDR=" + ts.Getenv("MEMSIDECAR_ADDR"), "MEMSIDECAR_RETRIEVAL_BUDGET=1m"}
-	p.command.Stdout, p.command.Stderr = p.stdout, noticed{p}
+	p.command.Stdout, p.command.Stderr = p.stdout, signalWriter{p}
 	stdin, err := p.command.StdinPipe()
 	ts.Check(err)
 	ts.Check(p.command.Start())
@@ -203,21 +203,21 @@ func start(ts *testscript.TestScript, name string, feed io.Reader, args []string
 		close(p.done)
 	}()
 	ts.Defer(func() {
-		_ = p.command.Process.Kill() // it may have ended
+		_ = p.command.Process.Kill() // it may have exited already
 		<-p.done
 	})
 	processesOf(ts)[name] = p
 	if feed != nil {
-		_, err := io.Copy(stdin, feed) // more than fits into a pipe, so that some of it is read when this returns
+		_, err := io.Copy(stdin, feed) // more than a pipe holds, so some of it was read when this returns
 		ts.Check(err)
 	}
 	return p
 }
 
-// noticed keeps what is written and signals it.
-type noticed struct{ p *scriptProcess }
+// signalWriter keeps written text and signals each write.
+type signalWriter struct{ p *scriptProcess }
 
-func (n noticed) Write(b []byte) (int, error) {
+func (n signalWriter) Write(b []byte) (int, error) {
 	defer func() {
 		select {
 		case n.p.wrote <- struct{}{}:
@@ -229,7 +229,7 @@ func (n noticed) Write(b []byte) (int, error) {
 
 var readyAddress = regexp.MustCompile(`memsidecar is ready.* address=(\S+)`)
 
-// ready waits for the line that says where serve listens.
+// ready waits for the log line with the address of serve.
 func (p *scriptProcess) ready() (addr string, ok bool) {
 	for {
 		if found := readyAddress.FindStringSubmatch(p.stderr.String()); found != nil {
@@ -243,11 +243,11 @@ func (p *scriptProcess) ready() (addr string, ok bool) {
 	}
 }
 
-// end waits for the exit code and makes the output that of the script's last command.
+// end waits for the exit code, and makes the output the last command's output in the script.
 func (p *scriptProcess) end(ts *testscript.TestScript, want string) {
 	select {
 	case <-p.done:
-	case <-time.After(sidecartest.Patience):
+	case <-time.After(sidecartest.Timeout):
 		ts.Fatalf("it does not end:\n%s", p.stderr)
 	}
 	err := p.err
@@ -280,7 +280,7 @@ var changing = []struct {
 	{regexp.MustCompile(`(?m)^\d{4}-\d\d-\d\d `), "2026-xx-xx "},
 	{regexp.MustCompile(`:\d\d\.\d{3}\b`), ":xx.xxx"},
 	{regexp.MustCompile(` in [\d.]+m?s`), " in TIME"},
-	{regexp.MustCompile(` +[\d.]+[mµ]?s\b| +TOOK`), " TIME"}, // with what stands before it, which is as wide as the longest
+	{regexp.MustCompile(` +[\d.]+[mµ]?s\b| +TOOK`), " TIME"}, // with the padding before it, which depends on the longest duration
 	{regexp.MustCompile(`(?m)^retention   0\.\d\d$`), "retention   0.xx"},
 	{regexp.MustCompile(`(?m)^version .*$`), "version    VERSION"},
 }
@@ -295,7 +295,7 @@ func scrubbed(ts *testscript.TestScript, text string) string {
 	return text
 }
 
-// fieldOf is a field of each line, by a path such as scope.user_id or memories.0.score.
+// fieldOf returns a field of each line, by a path such as scope.user_id or memories.0.score.
 func fieldOf(ts *testscript.TestScript, lines, path string) []string {
 	var values []string
 	for text := range strings.Lines(lines) {
@@ -319,7 +319,7 @@ func fieldOf(ts *testscript.TestScript, lines, path string) []string {
 	return values
 }
 
-// TestEveryCommandHasATranscript: and so has every flag of its own.
+// TestEveryCommandHasATranscript: The same holds for every flag of a command.
 func TestEveryCommandHasATranscript(t *testing.T) {
 	t.Parallel()
 	files := sidecartest.Must(filepath.Glob(filepath.Join(scripts, "*.txtar")))(t)
@@ -359,7 +359,7 @@ func TestEveryCommandHasATranscript(t *testing.T) {
 	}))
 }
 
-// optionsFor are the parser's options.
+// optionsFor returns the parser's options.
 func (m Main) optionsFor(t *testing.T, c *commands) []kong.Option {
 	t.Helper()
 	exit := 0

@@ -52,8 +52,8 @@ func (serveCommand) Run(ctx context.Context, m *Main, c *commands) error {
 	return err
 }
 
-// reloadOnHangup has SIGHUP read tokens and certificates again, where there are any. Otherwise it ends the process, as when
-// its terminal is closed.
+// reloadOnHangup makes SIGHUP reload tokens and certificates, if there are any. Otherwise SIGHUP ends the process, as when its terminal
+// is closed.
 func reloadOnHangup(running *sidecar.Sidecar) (stop func()) {
 	if !running.Reloadable() {
 		return func() {}

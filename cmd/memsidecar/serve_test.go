@@ -8,7 +8,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// TestAPIAddressIsValidated: as for gRPC, outside of loopback there is none without encryption and tokens.
+// TestAPIAddressIsValidated: As for gRPC, an address outside of loopback needs encryption and tokens.
 func TestAPIAddressIsValidated(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ settings, says string }{
@@ -31,8 +31,8 @@ func TestAPIAddressIsValidated(t *testing.T) {
 	}
 }
 
-// TestWrongModelSettingsAreReportedTogether: what can be told to be wrong at start is, all that needs no key together and then
-// the rest together.
+// TestWrongModelSettingsAreReportedTogether: At start, all mistakes that can be found without a key are reported together, then the rest
+// together.
 func TestWrongModelSettingsAreReportedTogether(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ set, want []string }{
@@ -65,7 +65,7 @@ func TestWrongModelSettingsAreReportedTogether(t *testing.T) {
 	}
 }
 
-// TestHTTPAddressIsValidated: the port is for this machine unless the operator says otherwise, and profiles in any case.
+// TestHTTPAddressIsValidated: The port is for this machine unless the operator configures otherwise. Profiles never leave it.
 func TestHTTPAddressIsValidated(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ settings, says string }{
@@ -90,7 +90,7 @@ func TestHTTPAddressIsValidated(t *testing.T) {
 	}
 }
 
-// TestSecondSidecarIsRefused: on the same folder or port it is a mistake, and says which.
+// TestSecondSidecarIsRefused: A second sidecar on the same folder or port is refused with that reason.
 func TestSecondSidecarIsRefused(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
@@ -111,7 +111,6 @@ func TestSecondSidecarIsRefused(t *testing.T) {
 	}
 }
 
-// TestWrongRedactionSettingsAreReported: a mistake in the configuration is told.
 func TestWrongRedactionSettingsAreReported(t *testing.T) {
 	t.Parallel()
 	for setting, want := range map[string]string{

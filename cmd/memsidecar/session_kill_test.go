@@ -17,11 +17,10 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// talker is a bot that appends one exchange after the other to a session of its user. After a lost answer it sends the
-// same again, under the same ids.
+// talker is a bot that appends exchanges to a session of its user. After a lost answer it repeats the request with the same ids.
 type talker struct {
 	scope *memsidecarv1.Scope
-	next  int // exchange to be sent
+	next  int // next exchange
 }
 
 func (b *talker) exchange() []*memsidecarv1.Message {
@@ -31,7 +30,7 @@ func (b *talker) exchange() []*memsidecarv1.Message {
 	return []*memsidecarv1.Message{question, answer}
 }
 
-// talk goes on until the process is killed.
+// talk appends until the process is killed.
 func (b *talker) talk(sessions memsidecarv1.SessionServiceClient, sent func()) {
 	for {
 		_, err := sessions.AppendMessages(context.Background(), &memsidecarv1.AppendMessagesRequest{Scope: b.scope, Messages: b.exchange()})
@@ -43,23 +42,23 @@ func (b *talker) talk(sessions memsidecarv1.SessionServiceClient, sent func()) {
 	}
 }
 
-// TestKilledDuringBackgroundWork kills serve with SIGKILL again and again while bots append and what was said is considered,
-// summarised, indexed and embedded in the background, and sessions are deleted. Afterwards every message is there once and
-// in order, was considered once, and is found; a session is deleted whole or not at all.
+// TestKilledDuringBackgroundWork repeatedly kills serve with SIGKILL while bots append messages, background work considers, summarises,
+// indexes and embeds them, and sessions are deleted. Afterwards every message is stored once and in order, was considered once, and can
+// be found. A session is deleted completely or not at all.
 func TestKilledDuringBackgroundWork(t *testing.T) {
 	t.Parallel()
-	const rounds, bots, exchangesARound = 6, 4, 120
+	const rounds, bots, exchangesARound = 4, 4, 80
 	environ := []string{"MEMSIDECAR_SESSION_MEMORIZE_EVERY=3", "MEMSIDECAR_SESSION_MAX_MESSAGES=4"}
 	dir := t.TempDir()
 	talkers := make([]*talker, bots)
 	for i := range talkers {
-		talkers[i] = &talker{scope: sidecartest.Within(sidecartest.Direct(fmt.Sprintf("user%d", i)), fmt.Sprintf("session%d", i))}
+		talkers[i] = &talker{scope: sidecartest.InSession(sidecartest.Direct(fmt.Sprintf("user%d", i)), fmt.Sprintf("session%d", i))}
 	}
 	sent := 0
 	for round := range rounds {
 		p := spawn(t, dir, environ...)
 		sessions := memsidecarv1.NewSessionServiceClient(p.conn)
-		target := sent + exchangesARound + 11*round // not always at the same place
+		target := sent + exchangesARound + 11*round // at different points
 		reached := make(chan struct{})
 		enough := sync.OnceFunc(func() { close(reached) })
 		var mu sync.Mutex
@@ -85,18 +84,18 @@ func TestKilledDuringBackgroundWork(t *testing.T) {
 	sessions := memsidecarv1.NewSessionServiceClient(p.conn)
 	ctx := t.Context()
 	for _, b := range talkers {
-		// The last exchange may have been stored without an answer: sent again, it is there once.
+		// The last exchange may be stored without an answer. Repeating it stores nothing more.
 		if _, err := sessions.AppendMessages(ctx, &memsidecarv1.AppendMessagesRequest{Scope: b.scope, Messages: b.exchange()}); err != nil {
 			t.Fatal(err)
 		}
 		b.next++
-		if _, err := p.ConsiderMemorizing(ctx, &memsidecarv1.ConsiderMemorizingRequest{Scope: b.scope, Wait: sidecartest.Patiently()}); err != nil {
+		if _, err := p.ConsiderMemorizing(ctx, &memsidecarv1.ConsiderMemorizingRequest{Scope: b.scope, Wait: sidecartest.LongWait()}); err != nil {
 			t.Fatal(err)
 		}
 		b.finish(ctx, t, p)
 		b.check(ctx, t, p, sessions)
 	}
-	if got, err := sessions.GetSession(ctx, &memsidecarv1.GetSessionRequest{Scope: sidecartest.Within(sidecartest.Direct("victim"), "doomed")}); err == nil {
+	if got, err := sessions.GetSession(ctx, &memsidecarv1.GetSessionRequest{Scope: sidecartest.InSession(sidecartest.Direct("victim"), "doomed")}); err == nil {
 		if n := got.GetSession().GetMessageCount(); n == 0 || n%doomedMessages != 0 {
 			t.Errorf("the session that was being deleted has %d messages", n)
 		}
@@ -108,9 +107,9 @@ func TestKilledDuringBackgroundWork(t *testing.T) {
 
 const doomedMessages = 100
 
-// deleteAgain fills a session and deletes it until the process is killed.
+// deleteAgain repeatedly fills and deletes a session until the process is killed.
 func deleteAgain(sessions memsidecarv1.SessionServiceClient) {
-	scope := sidecartest.Within(sidecartest.Direct("victim"), "doomed")
+	scope := sidecartest.InSession(sidecartest.Direct("victim"), "doomed")
 	var messages []*memsidecarv1.Message
 	for i := range doomedMessages {
 		messages = append(messages, sidecartest.Said(fmt.Sprintf("第%d句话，过一会儿就没有了", i)))
@@ -125,7 +124,7 @@ func deleteAgain(sessions memsidecarv1.SessionServiceClient) {
 	}
 }
 
-// finish waits until nothing of the user is left to be considered: what was taken just before the last call may be.
+// finish waits until none of the user's messages is pending.
 func (b *talker) finish(ctx context.Context, t *testing.T, p *process) {
 	t.Helper()
 	sidecartest.Eventually(t, "all is considered", func() bool {
@@ -136,7 +135,7 @@ func (b *talker) finish(ctx context.Context, t *testing.T, p *process) {
 	})
 }
 
-// check looks at everything that was to come of the user's session.
+// check checks all results of the user's session.
 func (b *talker) check(ctx context.Context, t *testing.T, p *process, sessions memsidecarv1.SessionServiceClient) {
 	t.Helper()
 	user := b.scope.GetUserId()

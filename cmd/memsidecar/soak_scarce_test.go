@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// soakRunsVar is for how many percent of the time TestSoak lets the sidecar run, as on a machine that others use; soakForgetsVar is
-// how many percent of the calls forget a user.
+// soakRunsVar is the percentage of the time for which TestSoak lets the sidecar run, as on a shared machine. soakForgetsVar is the
+// percentage of calls that forget a user.
 const soakRunsVar, soakForgetsVar = "SOAK_RUNS", "SOAK_FORGETS"
 
 func soakPercent(t *testing.T, name string, otherwise float64) float64 {
@@ -28,7 +28,7 @@ func soakPercent(t *testing.T, name string, otherwise float64) float64 {
 	return percent
 }
 
-// scarce stops the process again and again, so that it runs for so many percent of the time, until the test calls the function.
+// scarce repeatedly stops the process, so that it runs for this percentage of the time, until the test calls the function.
 func (s *soak) scarce(percent float64) (plenty func()) {
 	if percent >= 100 {
 		return func() {}

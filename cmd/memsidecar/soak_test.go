@@ -21,21 +21,21 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// soakVar says for how long TestSoak goes on; `make soak` sets it.
+// soakVar sets the duration of TestSoak; `make soak` sets it.
 const soakVar = "SOAK"
 
-// What TestSoak allows. A leak of one thing in a hundred calls is a hundred times as much in an hour; what is allowed is what
-// a pool of connections or the collector's moment may differ by.
+// The tolerances of TestSoak. A leak in one of a hundred calls adds up to far more in an hour. The slack covers connection pools and the
+// timing of garbage collection.
 const (
-	soakFiles, soakGoroutines = 16, 16 // more at rest than before: four readers have two files each
-	soakGrowth                = 1.25   // of the last third over the first
+	soakFiles, soakGoroutines = 16, 16 // at rest, compared with before: four readers have two files each
+	soakGrowth                = 1.25   // last third over first third
 	soakHeapSlack             = 8 << 20
-	soakResidentSlack         = 48 << 20 // five page caches of SQLite's, of 8 MiB each, fill slowly
-	soakDiskSlack             = 24 << 20 // the write-ahead log grows and is cut
+	soakResidentSlack         = 48 << 20 // five page caches of SQLite, of 8 MiB each, fill slowly
+	soakDiskSlack             = 24 << 20 // the write-ahead log grows and is truncated
 )
 
-// TestSoak: a sidecar that people keep talking to and are forgotten by, so that there is always as much to remember, takes
-// ever the same memory, goroutines, files and disk, and gives all of it back.
+// TestSoak: Users talk to the sidecar and are forgotten, so that the stored amount stays constant. Memory, goroutines, files and disk
+// stay constant, too, and are released at the end.
 func TestSoak(t *testing.T) {
 	duration := 6 * time.Second
 	if v := os.Getenv(soakVar); v != "" {
@@ -46,11 +46,11 @@ func TestSoak(t *testing.T) {
 	}
 	dir := t.TempDir()
 	p := spawn(t, dir, "MEMSIDECAR_HTTP_LISTEN=127.0.0.1:0", "MEMSIDECAR_HTTP_PPROF=true", "MEMSIDECAR_TRACE_MAX_RECORDS=1000",
-		"MEMSIDECAR_RETRIEVAL_BUDGET=800ms") // the default, by which it counts what is degraded
+		"MEMSIDECAR_RETRIEVAL_BUDGET=800ms") // the default
 	s := &soak{T: t, process: p, dir: dir, http: soakHTTP(t, p)}
 	target := &load.Target{Client: p, Namespace: "soak", Prefix: "soak", Users: 20, Memories: 50}
 	sidecartest.NoError(t, target.Prepare(t.Context(), func() {}))
-	forgets := soakPercent(t, soakForgetsVar, 0.5) // with twenty users and 100 calls a second each is forgotten every 40 s
+	forgets := soakPercent(t, soakForgetsVar, 0.5) // with 20 users and 100 calls a second, each user is forgotten every 40 s
 	mix := load.Mix{
 		Rate: 100, Duration: max(2*time.Second, min(duration/10, 2*time.Minute)), InFlight: 256,
 		Kinds: []load.Kind{
@@ -59,7 +59,7 @@ func TestSoak(t *testing.T) {
 			{Name: "ForgetUser", Share: forgets, Call: target.Forget},
 		},
 	}
-	s.run(mix, nil) // warms up
+	s.run(mix, nil) // warm-up
 	before := s.rest(func(taken) bool { return true })
 
 	mix.Duration, mix.Seed = duration, 1
@@ -90,7 +90,7 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-// taken is what the process takes of its machine.
+// taken are the resources that the process uses.
 type taken struct{ live, resident, goroutines, files, disk int64 }
 
 func (s taken) String() string {
@@ -98,7 +98,7 @@ func (s taken) String() string {
 		float64(s.live)/(1<<20), float64(s.resident)/(1<<20), s.goroutines, s.files, float64(s.disk)/(1<<20))
 }
 
-// thirdOf has the medians of the samples' i-th third.
+// thirdOf returns the medians of the samples' i-th third.
 func thirdOf(samples []taken, i int) taken {
 	part := samples[i*len(samples)/3 : max(i*len(samples)/3+1, (i+1)*len(samples)/3)]
 	middle := func(of func(taken) int64) int64 {
@@ -118,7 +118,7 @@ type soak struct {
 	dir, http string
 }
 
-// run puts the load on and calls sample some hundred times meanwhile, but at most every second and at least every ten.
+// run puts load on the sidecar. It calls sample some hundred times, between once a second and once in ten seconds.
 func (s *soak) run(mix load.Mix, sample func()) {
 	s.Helper()
 	done := make(chan []load.OpenStats, 1)
@@ -163,7 +163,7 @@ func (s *soak) run(mix load.Mix, sample func()) {
 
 var httpLine = regexp.MustCompile(`health checks and metrics are served.* address=(\S+)`)
 
-// soakHTTP is the address of the operators' port.
+// soakHTTP finds the address of the operators' port.
 func soakHTTP(t *testing.T, p *process) string {
 	t.Helper()
 	address := ""
@@ -176,11 +176,11 @@ func soakHTTP(t *testing.T, p *process) string {
 	return address
 }
 
-// take looks at the process right after a garbage collection.
+// take measures the process right after a garbage collection.
 func (s *soak) take() taken {
 	s.Helper()
 	request := sidecartest.Must(http.NewRequestWithContext(s.Context(), http.MethodGet, "http://"+s.http+"/debug/pprof/heap?gc=1", http.NoBody))(s.T)
-	request.Close = true // so that it is not among the open files
+	request.Close = true // not one of the open files
 	resp, err := http.DefaultClient.Do(request)
 	if err != nil {
 		s.Fatal(err)
@@ -194,7 +194,7 @@ func (s *soak) take() taken {
 	}
 	sidecartest.NoError(s.T, filepath.WalkDir(s.dir, func(_ string, d fs.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() {
-			if info, err := d.Info(); err == nil { // else it is gone, as the log is at times
+			if info, err := d.Info(); err == nil { // the log may have been removed
 				now.disk += info.Size()
 			}
 		}
@@ -203,10 +203,10 @@ func (s *soak) take() taken {
 	return now
 }
 
-// rest waits until nothing is to be considered and what is taken is as it is to be.
+// rest waits until nothing is pending and the resources meet the condition.
 func (s *soak) rest(is func(taken) bool) taken {
 	s.Helper()
-	ctx, cancel := context.WithTimeout(s.Context(), sidecartest.Patience)
+	ctx, cancel := context.WithTimeout(s.Context(), sidecartest.Timeout)
 	defer cancel()
 	ticker := time.NewTicker(200 * time.Millisecond)
 	defer ticker.Stop()
@@ -219,7 +219,7 @@ func (s *soak) rest(is func(taken) bool) taken {
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
-			s.Fatalf("after %s at rest %d dialogues wait, and the process takes: %s", sidecartest.Patience, queue.GetPendingCount(), now)
+			s.Fatalf("after %s at rest %d dialogues wait, and the process takes: %s", sidecartest.Timeout, queue.GetPendingCount(), now)
 		}
 	}
 }

@@ -25,7 +25,7 @@ func needsStrace(t *testing.T) {
 }
 
 var straceWorks = sync.OnceValue(func() error {
-	ctx, cancel := context.WithTimeout(context.Background(), sidecartest.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), sidecartest.Timeout)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, "strace", "-f", "--seccomp-bpf", "-o", os.DevNull, "true").CombinedOutput()
 	if err != nil {
@@ -34,17 +34,17 @@ var straceWorks = sync.OnceValue(func() error {
 	return nil
 })
 
-// wrap starts serve below another program, such as strace, that is its parent.
+// wrap starts serve below another program, such as strace.
 func wrap(t *testing.T, dir string, environ []string, wrapper ...string) (p *process, pid int) {
 	t.Helper()
 	p = spawnBy(t, wrapper, dir, environ...)
 	parent := strconv.Itoa(p.command.Process.Pid)
 	children := sidecartest.Must(os.ReadFile("/proc/" + parent + "/task/" + parent + "/children"))(t)
 	pid = sidecartest.Must(strconv.Atoi(strings.Fields(string(children))[0]))(t)
-	// Killing strace alone would let the sidecar go on.
+	// Killing only strace would leave the sidecar running.
 	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) })
 	return p, pid
 }
 
-// everyFault reports whether all cases are to be run, and not only the short ones: `make faults` sets POWER_LOSSES.
-func everyFault() bool { return os.Getenv("POWER_LOSSES") != "" }
+// allFaults reports whether all cases run, not only the short ones: `make faults` sets POWER_LOSSES.
+func allFaults() bool { return os.Getenv("POWER_LOSSES") != "" }

@@ -13,15 +13,14 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// talk is a conversation in the format of evaluations outside of this repository: what is said, what should be remembered of it, and
-// what should be recalled.
+// talk is a conversation in the format of external evaluations: messages, expected memories, and expected recall.
 type talk struct {
 	User     string
 	TimeZone string `json:"time_zone"`
 	Steps    []struct {
 		At   string
 		Call []struct{ Role, Speaker, Content string }
-		// Keep must match a memory in the end, and Drop none. Nothing: the call must add no memory.
+		// Keep must match a memory at the end, and Drop none. Nothing: the call must add no memory.
 		Keep, Drop []string
 		Nothing    bool
 		Channel    struct{ Kind, ID string }
@@ -31,8 +30,8 @@ type talk struct {
 	}
 }
 
-// TestTalksArePlayedWithFormerNames plays a conversation by the requests that evaluations send, which have the names from before
-// version 0.1: Message.time, and MemoryService's call for settings.
+// TestTalksArePlayedWithFormerNames plays a conversation with the requests that evaluations send. They use names from before version 0.1:
+// Message.time, and MemoryService's call for settings.
 func TestTalksArePlayedWithFormerNames(t *testing.T) {
 	script := talk{}
 	sidecartest.NoError(t, json.Unmarshal(sidecartest.Must(os.ReadFile("testdata/talk/mina.jsonl"))(t), &script))
@@ -112,18 +111,18 @@ func TestTalksArePlayedWithFormerNames(t *testing.T) {
 	}
 	wantMatches(t, "in the end", memories(), keep, drop)
 
-	// What is said bears the time at which it was said, under either name.
+	// Messages have their send time under either name.
 	page := call(http.StatusOK, "MemoryService/ListMemories", map[string]any{"scope": scope("", ""), "filter": `observe_time = "` + script.Steps[0].At + `"`})
 	if len(objects(page["memories"])) != 1 {
 		t.Errorf("memories of %s: %v", script.Steps[0].At, page)
 	}
 }
 
-// TestFormerNamesOverHTTP: what the names stand for today is called, and answered with the names of today.
+// TestFormerNamesOverHTTP: Former names call today's methods, which answer with today's names.
 func TestFormerNamesOverHTTP(t *testing.T) {
 	r := sidecartest.Serve(t, sidecartest.JSONListen)
 	web := r.JSON()
-	r.Create(t, sidecartest.Anywhere("u"), "Likes tea")
+	r.Create(t, sidecartest.WithoutChannel("u"), "Likes tea")
 	scope := `"scope": {"user_id": "u"}`
 	for _, test := range []struct{ call, body, says string }{
 		{"MemoryService/Retrieve", `{` + scope + `, "query": "Is there tea or coffee?", "min_score": 0.999}`, `{"traceId":"`},
@@ -171,13 +170,13 @@ func objects(value any) []map[string]any {
 	return list
 }
 
-// object returns a JSON value as an object, nil when it is something else.
+// object returns a JSON value as an object, or nil.
 func object(value any) map[string]any {
 	fields, _ := value.(map[string]any)
 	return fields
 }
 
-// textOf returns a JSON value as a text, "" when it is something else.
+// textOf returns a JSON value as a string, or "".
 func textOf(value any) string {
 	text, _ := value.(string)
 	return text

@@ -18,7 +18,7 @@ type tokenCommands struct {
 	Revoke tokenRevoke `cmd:"" help:"Revoke a token."`
 }
 
-// tokensFile is where the tokens are.
+// tokensFile selects the tokens file.
 type tokensFile struct {
 	File string `placeholder:"FILE" complete:"file" help:"Token file; by default auth.tokens_file of the configuration."`
 }
@@ -28,7 +28,7 @@ func (f tokensFile) path(m *Main, c *commands) (string, error) {
 		return f.File, nil
 	}
 	sources := *c
-	// Neither is of concern here, and the file may be what the address still lacks.
+	// These mistakes do not matter here, and the file may be the setting that is still missing.
 	sources.DataDir, sources.Insecure = cmp.Or(c.DataDir, "."), true
 	loaded, err := m.load(&sources)
 	if err != nil {
@@ -49,7 +49,7 @@ type tokenCreate struct {
 	tokensFile
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (tokenCreate) Help() string {
 	return `Only its hash is stored, so the token cannot be shown again. A running sidecar accepts it within a second.
 
@@ -88,7 +88,7 @@ func (t tokenCreate) Run(m *Main, c *commands, p *cli.Program) error {
 	return err
 }
 
-// parseExpiry reads a duration, in days, too, or a time.
+// parseExpiry reads a time, or a duration, which may be in days.
 func parseExpiry(text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil

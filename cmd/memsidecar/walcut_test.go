@@ -22,16 +22,16 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// TestTruncatedWriteAheadLog: of the write-ahead log of a killed sidecar any number of bytes may be missing at its end, or be wrong. The
-// database then opens, is sound, and holds what was acknowledged up to some moment: nothing in part, and nothing with a gap before.
+// TestTruncatedWriteAheadLog: The write-ahead log of a killed sidecar is truncated or corrupted at its end. The database still opens, is
+// sound, and holds all dialogues acknowledged up to some moment, without gaps or partial data.
 func TestTruncatedWriteAheadLog(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	sidecartest.ServeIn(t, dir).Stop() // so that the tables are in the file, and the log begins with the dialogues
+	sidecartest.ServeIn(t, dir).Stop() // moves the tables into the file, so that the log begins with the dialogues
 	p := spawn(t, dir)
-	const count = 15 // few enough for no checkpoint to move the log into the file
+	const count = 15 // few enough to cause no checkpoint
 	var sent []string
-	var lengths []int // of the log, by when as many were acknowledged: whatever is written beside, these cuts hold different ones
+	var lengths []int // of the log, after each acknowledgement; each cut keeps a different number of dialogues
 	for n := range count {
 		id := fmt.Sprint("request-", n)
 		sidecartest.Must(p.ConsiderMemorizing(t.Context(), &memsidecarv1.ConsiderMemorizingRequest{
@@ -45,10 +45,10 @@ func TestTruncatedWriteAheadLog(t *testing.T) {
 	log := sidecartest.Must(os.ReadFile(filepath.Join(dir, sidecartest.DatabaseFile+"-wal")))(t)
 
 	random := rand.New(rand.NewPCG(1, 2))
-	kept := map[int]int{} // how many dialogues are left, by the length of the log
+	kept := map[int]int{} // number of dialogues left, by length of the log
 	try := func(what string, log []byte) int {
 		t.Helper()
-		held := heldAfter(t, what, file, log)
+		held := dialoguesAfter(t, what, file, log)
 		if len(held) > count || !slices.Equal(held, sent[:len(held)]) {
 			t.Errorf("%s: %v are there, which are not the first of %v", what, held, sent)
 		}
@@ -86,8 +86,8 @@ func TestTruncatedWriteAheadLog(t *testing.T) {
 	}
 }
 
-// heldAfter opens a copy and returns the request ids of the dialogues that it holds, in order.
-func heldAfter(t *testing.T, what string, file, log []byte) (held []string) {
+// dialoguesAfter opens a copy and returns the request ids of its dialogues, in order.
+func dialoguesAfter(t *testing.T, what string, file, log []byte) (held []string) {
 	t.Helper()
 	dir := t.TempDir()
 	sidecartest.NoError(t, os.WriteFile(filepath.Join(dir, sidecartest.DatabaseFile), file, 0o600))

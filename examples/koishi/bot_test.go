@@ -20,10 +20,10 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// ignorant is what the stand-in for the model answers when its prompt has no memories.
+// ignorant is the fake model's answer to a prompt without memories.
 const ignorant = "I know nothing of you yet."
 
-// chatModel stands in for a chat model: it speaks OpenAI's chat completions, and answers with the memories that its prompt has.
+// chatModel is a fake chat model: it speaks OpenAI's chat completions, and answers with the memories in its prompt.
 type chatModel struct {
 	URL string
 
@@ -76,7 +76,7 @@ func newChatModel(t *testing.T) *chatModel {
 	return m
 }
 
-// last is the newest request.
+// last returns the newest request.
 func (m *chatModel) last() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -89,21 +89,21 @@ func (m *chatModel) fail(broken bool) {
 	m.broken = broken
 }
 
-// config is the plugin's, with a chat model, and with limits of time that do not depend on how busy the machine is.
+// config returns the plugin's configuration with a chat model, and with timeouts for slow machines.
 func (m *chatModel) config(address string) map[string]any {
 	return map[string]any{
 		"address": address, "chatEndpoint": m.URL, "chatModel": "stand-in", "chatKey": "a-key",
-		"retrieveTimeout": sidecartest.Patience.Milliseconds(), "callTimeout": sidecartest.Patience.Milliseconds(),
+		"retrieveTimeout": sidecartest.Timeout.Milliseconds(), "callTimeout": sidecartest.Timeout.Milliseconds(),
 	}
 }
 
-// bot is a Koishi bot in a process of its own.
+// bot is a Koishi bot in its own process.
 type bot struct {
 	t       *testing.T
 	command *exec.Cmd
 	input   io.WriteCloser
 	answers chan string
-	done    chan struct{} // closed when all that it wrote is read
+	done    chan struct{} // closed when all its output has been read
 
 	mu  sync.Mutex
 	log strings.Builder
@@ -136,7 +136,7 @@ func startBot(t *testing.T, config map[string]any, environ ...string) *bot {
 	go b.read(output)
 	t.Cleanup(func() {
 		cancel()
-		for range b.answers { // so that it is read to the end
+		for range b.answers { // reads to the end
 		}
 		_ = b.command.Wait()
 		if t.Failed() {
@@ -168,7 +168,7 @@ func (b *bot) written() string {
 	return b.log.String()
 }
 
-// order has the bot do something, and returns what is answered, each message a line.
+// order sends the bot an order, and returns its answers, one message a line.
 func (b *bot) order(order map[string]any) string {
 	b.t.Helper()
 	line, err := json.Marshal(order)
@@ -185,33 +185,33 @@ func (b *bot) order(order map[string]any) string {
 			b.t.Fatalf("answered %q: %v\n%s", answer, err, b.written())
 		}
 		return strings.Join(messages, "\n")
-	case <-time.After(sidecartest.Patience):
-		b.t.Fatalf("no answer after %s\n%s", sidecartest.Patience, b.written())
+	case <-time.After(sidecartest.Timeout):
+		b.t.Fatalf("no answer after %s\n%s", sidecartest.Timeout, b.written())
 		return ""
 	}
 }
 
-// direct is what somebody is answered in a direct chat.
+// direct returns the answers to a message in a direct chat.
 func (b *bot) direct(user, text string) string {
 	b.t.Helper()
 	return b.order(map[string]any{"user": user, "text": text})
 }
 
-// group is what somebody is answered in a group.
+// group returns the answers to a message in a group.
 func (b *bot) group(channel, user, text string) string {
 	b.t.Helper()
 	return b.order(map[string]any{"user": user, "channel": channel, "text": text})
 }
 
-// flush returns when all that was said is handed over.
+// flush returns when all messages have been sent to the sidecar.
 func (b *bot) flush() {
 	b.t.Helper()
-	if b.order(map[string]any{"flush": sidecartest.Patience.Milliseconds()}) != "true" {
-		b.t.Fatalf("what was said is not handed over after %s\n%s", sidecartest.Patience, b.written())
+	if b.order(map[string]any{"flush": sidecartest.Timeout.Milliseconds()}) != "true" {
+		b.t.Fatalf("messages are not sent to the sidecar after %s\n%s", sidecartest.Timeout, b.written())
 	}
 }
 
-// stop ends the bot as the end of Koishi does.
+// stop stops the bot as the end of Koishi does.
 func (b *bot) stop() {
 	b.t.Helper()
 	if err := b.input.Close(); err != nil {
@@ -223,14 +223,13 @@ func (b *bot) stop() {
 	}
 }
 
-// kill ends the bot as kill -9 does.
+// kill kills the bot with SIGKILL.
 func (b *bot) kill() {
 	_ = b.command.Process.Kill()
 	<-b.done
 	_ = b.command.Wait()
 }
 
-// expect compares.
 func expect(t *testing.T, got, want string) {
 	t.Helper()
 	if got != want {
@@ -238,13 +237,13 @@ func expect(t *testing.T, got, want string) {
 	}
 }
 
-// socketPath is an address that stays the same when the sidecar is started again.
+// socketPath returns an address that a restarted sidecar can use again.
 func socketPath(t *testing.T) string {
 	t.Helper()
 	return "unix:" + filepath.Join(t.TempDir(), "s")
 }
 
-// settle returns when all that these people said is considered.
+// settle returns when all messages of these users have been considered.
 func settle(t *testing.T, addr, namespace string, users []string, options ...client.Option) {
 	t.Helper()
 	c, err := client.Dial(addr, options...)
@@ -252,7 +251,7 @@ func settle(t *testing.T, addr, namespace string, users []string, options ...cli
 		t.Fatal(err)
 	}
 	defer func() { _ = c.Close() }()
-	ctx, cancel := context.WithTimeout(t.Context(), sidecartest.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), sidecartest.Timeout)
 	defer cancel()
 	for _, user := range users {
 		for pending := true; pending; {

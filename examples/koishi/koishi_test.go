@@ -17,9 +17,9 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// TestRemembers: what people say of themselves, in Chinese and English, is known after the bot was started again, to them and where
-// they said it.
-func TestRemembers(t *testing.T) {
+// TestMemorySurvivesARestart: After a restart of the bot, statements of users in Chinese and English are recalled for the same users in the same
+// channels.
+func TestMemorySurvivesARestart(t *testing.T) {
 	buildPlugin(t)
 	model := newChatModel(t)
 	s := sidecartest.StartProcess(t, sidecartest.ProcessOptions{})
@@ -28,8 +28,8 @@ func TestRemembers(t *testing.T) {
 	expect(t, b.direct("alice", "Hi! I am allergic to peanuts. What can I cook tonight?"), ignorant)
 	expect(t, b.direct("li", "你好，我对花生过敏，今晚做什么菜好？"), ignorant)
 	expect(t, b.group("kitchen", "alice", `<at id="514"/> I live in Lisbon. Where can I buy rice?`), ignorant)
-	expect(t, b.group("kitchen", "alice", "I have two cats."), "") // which is not said to the bot
-	b.stop()                                                       // hands over what it has not yet
+	expect(t, b.group("kitchen", "alice", "I have two cats."), "") // not addressed to the bot
+	b.stop()                                                       // sends pending dialogues
 	settle(t, s.Addr, "", []string{"alice", "li"})
 
 	b = startBot(t, model.config(s.Addr))
@@ -46,7 +46,7 @@ func TestRemembers(t *testing.T) {
 	} {
 		expect(t, ask(), ignorant)
 		if asked := model.last(); strings.Contains(asked, "allergic") || strings.Contains(asked, "The user lives") {
-			t.Errorf("the model was told what is somebody else's, or was said elsewhere: %s", asked)
+			t.Errorf("the model saw another user's or another channel's memories: %s", asked)
 		}
 	}
 	expect(t, b.group("kitchen", "alice", `<at id="514"/> Do I live in Lisbon?`), "I know: The user lives in Lisbon.")
@@ -55,8 +55,8 @@ func TestRemembers(t *testing.T) {
 	b.kill()
 }
 
-// TestConversation: the model is told what was said before in the same chat, also after a restart, and not what was said in another.
-func TestConversation(t *testing.T) {
+// TestConversationStaysInItsChat: The model sees the earlier messages of the same chat, also after a restart, and none of other chats.
+func TestConversationStaysInItsChat(t *testing.T) {
 	buildPlugin(t)
 	model := newChatModel(t)
 	s := sidecartest.StartProcess(t, sidecartest.ProcessOptions{})
@@ -73,7 +73,7 @@ func TestConversation(t *testing.T) {
 	}
 	expect(t, b.group("kitchen", "alice", `<at id="514"/> And with mushrooms?`), ignorant)
 	if strings.Contains(model.last(), "risotto") {
-		t.Errorf("the model was told in a group what was said in private: %s", model.last())
+		t.Errorf("the model saw a direct chat in a group: %s", model.last())
 	}
 	b.flush()
 	expect(t, b.group("kitchen", "bob", `<at id="514"/> <at id="alice" name="Alice"/> is right.`), ignorant)
@@ -87,15 +87,15 @@ func TestConversation(t *testing.T) {
 	}
 }
 
-// TestOutage: a bot whose sidecar is away answers, and says why it does so without memory; when the sidecar is back, so is the
-// memory, and what was said in the meantime is remembered as well.
-func TestOutage(t *testing.T) {
+// TestBotAnswersDuringAnOutage: Without its sidecar the bot answers, and logs why it has no memory. When the sidecar is back, memory works again, and the
+// messages of the meantime are remembered.
+func TestBotAnswersDuringAnOutage(t *testing.T) {
 	buildPlugin(t)
 	model := newChatModel(t)
 	options := sidecartest.ProcessOptions{Dir: filepath.Join(t.TempDir(), "data"), Listen: socketPath(t)}
 	s := sidecartest.StartProcess(t, options)
 	config := model.config(s.Addr)
-	config["callTimeout"] = 2000 // so that what waits is tried more than once
+	config["callTimeout"] = 2000 // pending dialogues are retried
 	b := startBot(t, config)
 	expect(t, b.direct("alice", "Hi! I am allergic to peanuts. What can I cook tonight?"), ignorant)
 	b.flush()
@@ -106,7 +106,7 @@ func TestOutage(t *testing.T) {
 	if err := s.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	before := len(b.written()) // on a busy machine something may have waited before
+	before := len(b.written()) // on a busy machine a dialogue may have been pending before
 	expect(t, b.direct("alice", "Can I have a peanut cookie?"), ignorant)
 	expect(t, b.direct("alice", "I live in Lisbon. Where can I buy rice?"), ignorant)
 	expect(t, b.direct("alice", "memory.list"), "现在无法访问记忆，请稍后再试。")
@@ -114,16 +114,16 @@ func TestOutage(t *testing.T) {
 		t.Errorf("the log does not say once why there is no memory:\n%s", log)
 	}
 
-	for giveUp := time.Now().Add(sidecartest.Patience); !strings.Contains(b.written()[before:], "waits to be handed over"); {
+	for giveUp := time.Now().Add(sidecartest.Timeout); !strings.Contains(b.written()[before:], "waits to be handed over"); {
 		if b.order(map[string]any{"flush": 100}) != "false" || time.Now().After(giveUp) {
-			t.Fatalf("what is said while the sidecar is away does not wait:\n%s", b.written())
+			t.Fatalf("messages sent during the outage are not queued:\n%s", b.written())
 		}
 	}
 
 	s = sidecartest.StartProcess(t, options)
 	b.flush()
 	if !strings.Contains(b.written(), "is handed over: 2 dialogues") {
-		t.Errorf("the log does not say that what waited is handed over:\n%s", b.written())
+		t.Errorf("the log does not report that queued dialogues were sent:\n%s", b.written())
 	}
 	settle(t, s.Addr, "", []string{"alice"})
 	expect(t, b.direct("alice", "Can I have a peanut cookie?"), "I know: The user is allergic to peanuts.")
@@ -138,8 +138,8 @@ func TestOutage(t *testing.T) {
 	expect(t, b.direct("alice", "Can I have a peanut cookie?"), "I know: The user is allergic to peanuts.")
 }
 
-// TestSilence: a sidecar that takes calls and never answers does not keep the bot from answering.
-func TestSilence(t *testing.T) {
+// TestHangingSidecarDoesNotBlockAnswers: A sidecar that accepts calls and never answers does not block the bot's answers.
+func TestHangingSidecarDoesNotBlockAnswers(t *testing.T) {
 	buildPlugin(t)
 	model := newChatModel(t)
 	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -159,17 +159,17 @@ func TestSilence(t *testing.T) {
 	b.direct("alice", "Hi!")
 	b.stop()
 	if !strings.Contains(b.written(), "stopping with 1 dialogues") {
-		t.Errorf("the log does not say what is lost:\n%s", b.written())
+		t.Errorf("the log does not name the lost dialogues:\n%s", b.written())
 	}
 }
 
-// TestOtherPlugins: another plugin answers, and its dialogues are remembered; it asks ctx.memory itself.
-func TestOtherPlugins(t *testing.T) {
+// TestOtherPluginsDialoguesAreRemembered: Dialogues answered by another plugin are remembered. That plugin uses ctx.memory directly.
+func TestOtherPluginsDialoguesAreRemembered(t *testing.T) {
 	buildPlugin(t)
 	s := sidecartest.StartProcess(t, sidecartest.ProcessOptions{})
-	patience := sidecartest.Patience.Milliseconds()
-	b := startBot(t, map[string]any{"address": s.Addr, "retrieveTimeout": patience, "callTimeout": patience})
-	expect(t, b.direct("dave", "I have two cats."), "") // nobody answers
+	timeout := sidecartest.Timeout.Milliseconds()
+	b := startBot(t, map[string]any{"address": s.Addr, "retrieveTimeout": timeout, "callTimeout": timeout})
+	expect(t, b.direct("dave", "I have two cats."), "") // unanswered
 	expect(t, b.direct("carol", "I am allergic to peanuts."), "noted")
 	b.flush()
 	settle(t, s.Addr, "", []string{"carol"})
@@ -179,15 +179,15 @@ func TestOtherPlugins(t *testing.T) {
 	expect(t, b.direct("carol", "记忆列表"), "我记得：\n1. The user is allergic to peanuts.")
 	b.stop()
 
-	b = startBot(t, map[string]any{"address": s.Addr, "namespace": "quiet", "retrieveTimeout": patience, "callTimeout": patience, "remember": false})
+	b = startBot(t, map[string]any{"address": s.Addr, "namespace": "quiet", "retrieveTimeout": timeout, "callTimeout": timeout, "remember": false})
 	expect(t, b.direct("carol", "I am allergic to peanuts."), "noted")
 	b.flush()
 	settle(t, s.Addr, "quiet", []string{"carol"})
 	expect(t, b.direct("carol", "recall Can I have a peanut cookie?"), `{"texts":[],"reason":""}`)
 }
 
-// TestForget: people see what is remembered of them, and have one of it forgotten, or all.
-func TestForget(t *testing.T) {
+// TestUsersForgetTheirMemories: Users list their memories, and have one or all forgotten.
+func TestUsersForgetTheirMemories(t *testing.T) {
 	buildPlugin(t)
 	model := newChatModel(t)
 	s := sidecartest.StartProcess(t, sidecartest.ProcessOptions{})
@@ -220,12 +220,12 @@ func TestForget(t *testing.T) {
 	expect(t, b.direct("alice", "memory.list"), "I remember nothing of you yet.")
 	expect(t, b.direct("alice", "Can I have a peanut cookie?"), ignorant)
 	if strings.Contains(model.last(), "allergic") {
-		t.Errorf("the model was told what is forgotten: %s", model.last())
+		t.Errorf("the model saw forgotten memories: %s", model.last())
 	}
 	expect(t, b.direct("bob", "memory.list"), "I remember:\n1. The user lives in Porto.")
 }
 
-// TestAccess: over TLS, with a token for a namespace; and what is wrong with a configuration is told.
+// TestAccess: Access works over TLS with a namespace token. Mistakes in the configuration are reported.
 func TestAccess(t *testing.T) {
 	buildPlugin(t)
 	dir := t.TempDir()
@@ -289,7 +289,7 @@ func TestAccess(t *testing.T) {
 	}
 }
 
-// tlsOf has the authority and the bot's certificate.
+// tlsOf writes the authority and the bot's certificate.
 func tlsOf(t *testing.T, dir string) *tls.Config {
 	t.Helper()
 	authority, err := os.ReadFile(filepath.Join(dir, "ca.pem"))

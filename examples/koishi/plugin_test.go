@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// built is a copy of the plugin, beside a copy of the proto files, with its packages installed and compiled.
+// built is a copy of the plugin, next to a copy of the proto files, installed and compiled.
 var built struct {
 	sync.Mutex
 	dir string
@@ -35,7 +35,7 @@ var built struct {
 // buildPlugin builds the plugin as its README says, once for all tests, and returns its folder.
 func buildPlugin(t *testing.T) string {
 	t.Helper()
-	sidecartest.Demanded(t, "koishi")
+	sidecartest.RequireTool(t, "koishi")
 	built.Lock()
 	defer built.Unlock()
 	if built.dir == "" && built.err == nil {
@@ -87,8 +87,8 @@ func npm(dir string, args ...string) (string, error) {
 	return string(out), nil
 }
 
-// TestLockFile: the lock file names no hosts, so that npm uses the registry that it is set to.
-func TestLockFile(t *testing.T) {
+// TestLockFileNamesNoHosts: The lock file names no hosts, so that npm uses the configured registry.
+func TestLockFileNamesNoHosts(t *testing.T) {
 	text, err := os.ReadFile("package-lock.json")
 	if err != nil {
 		t.Fatal(err)
@@ -98,7 +98,7 @@ func TestLockFile(t *testing.T) {
 	}
 }
 
-// TestProtoIsCopied: what is packed has all of the API's proto files, as they are in this repository, which has them once.
+// TestProtoIsCopied: The package has all proto files of the API, copied from the single place in this repository.
 func TestProtoIsCopied(t *testing.T) {
 	ignored, err := os.ReadFile(".gitignore")
 	if err != nil {
@@ -132,11 +132,11 @@ func TestProtoIsCopied(t *testing.T) {
 		t.Errorf("%d proto files: %v", count, err)
 	}
 	if !strings.Contains(packed, `"lib/index.js"`) || strings.Contains(packed, ".go\"") {
-		t.Errorf("it is not what is needed that is packed:\n%s", packed)
+		t.Errorf("the package has the wrong files:\n%s", packed)
 	}
 }
 
-// TestKoishiStart: what is packed is installed in an application, found by its name in koishi.yml, and set up from there.
+// TestKoishiStart: The package is installed in an application, found by its name in koishi.yml, and configured there.
 func TestKoishiStart(t *testing.T) {
 	dir := buildPlugin(t)
 	app := t.TempDir()
@@ -148,7 +148,7 @@ func TestKoishiStart(t *testing.T) {
 	if err := errors.Join(os.CopyFS(modules, os.DirFS(filepath.Join(dir, "node_modules"))), os.Mkdir(installed, 0o700), unpack.Run()); err != nil {
 		t.Fatal(err)
 	}
-	// Koishi brings a package.json up to date that has less than these.
+	// Koishi updates a package.json that has less than these.
 	const manifest = `{"name": "app", "dependencies": {"@koishijs/plugin-http": "0.6.3", "@koishijs/plugin-proxy-agent": "0.3.3"}}`
 	if err := os.WriteFile(filepath.Join(app, "package.json"), []byte(manifest), 0o600); err != nil {
 		t.Fatal(err)
@@ -158,11 +158,11 @@ func TestKoishiStart(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(app, "koishi.yml"), []byte(config), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), sidecartest.Patience)
+		ctx, cancel := context.WithTimeout(t.Context(), sidecartest.Timeout)
 		defer cancel()
 		command := exec.CommandContext(ctx, "node", filepath.Join(modules, "koishi", "bin.js"), "start")
 		command.Dir, command.Env = app, sidecartest.Environ()
-		out, err := command.CombinedOutput() // it ends by itself, having no platform to listen to
+		out, err := command.CombinedOutput() // it exits, because no platform is configured
 		if err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}

@@ -49,8 +49,8 @@ func ParseLevel(name string) (Level, error) {
 
 // everywhere is the pattern for all namespaces. below is the end of a pattern for all namespaces below one.
 const (
-	everywhere = "*"
-	below      = "/*"
+	allNamespaces = "*"
+	below         = "/*"
 )
 
 // Grant is what a token allows.
@@ -63,47 +63,47 @@ type Grant struct {
 	Expires time.Time
 }
 
-// Anybody is the grant of all callers when no tokens are configured.
-func Anybody() Grant { return Grant{Namespace: everywhere, Level: Admin} }
+// Unrestricted is the grant of all callers when no tokens are configured.
+func Unrestricted() Grant { return Grant{Namespace: allNamespaces, Level: Admin} }
 
-// Bound returns the grant's namespace if it reaches exactly one.
-func (g Grant) Bound() (namespace string, ok bool) {
-	return g.Namespace, !strings.HasSuffix(g.Namespace, everywhere)
+// OnlyNamespace returns the grant's namespace if it reaches exactly one.
+func (g Grant) OnlyNamespace() (namespace string, ok bool) {
+	return g.Namespace, !strings.HasSuffix(g.Namespace, allNamespaces)
 }
 
-// Everywhere returns an error if the grant does not reach all namespaces, for calls about the sidecar as a whole.
-func (g Grant) Everywhere() error {
-	if g.Namespace != everywhere {
+// CheckAllNamespaces returns an error if the grant does not reach all namespaces, for calls about the sidecar as a whole.
+func (g Grant) CheckAllNamespaces() error {
+	if g.Namespace != allNamespaces {
 		return fmt.Errorf("%w: the token %q is for the namespace %s, but this call covers all namespaces", ErrDenied, g.ID, g.Namespace)
 	}
 	return nil
 }
 
-// Reaches reports whether the grant includes the namespace.
-func (g Grant) Reaches(namespace string) bool {
-	if prefix, ok := strings.CutSuffix(g.Namespace, everywhere); ok {
+// Includes reports whether the grant includes the namespace.
+func (g Grant) Includes(namespace string) bool {
+	if prefix, ok := strings.CutSuffix(g.Namespace, allNamespaces); ok {
 		return strings.HasPrefix(namespace, prefix)
 	}
 	return g.Namespace == namespace
 }
 
-// Confine returns the namespace of a request. When the request names none, it is the grant's if that has exactly one, otherwise the
+// ResolveNamespace returns the namespace of a request. When the request names none, it is the grant's if that has exactly one, otherwise the
 // default. It returns an error if the grant does not reach the namespace.
-func (g Grant) Confine(namespace string) (string, error) {
-	if bound, ok := g.Bound(); ok && namespace == "" {
+func (g Grant) ResolveNamespace(namespace string) (string, error) {
+	if bound, ok := g.OnlyNamespace(); ok && namespace == "" {
 		namespace = bound
 	}
 	if namespace == "" {
 		namespace = memory.DefaultNamespace
 	}
-	if !g.Reaches(namespace) {
+	if !g.Includes(namespace) {
 		return "", fmt.Errorf("%w: the token %q is for the namespace %s and does not reach the requested one", ErrDenied, g.ID, g.Namespace)
 	}
 	return namespace, nil
 }
 
-// Permit returns an error if a call needs a higher level than the grant has.
-func (g Grant) Permit(needed Level) error {
+// CheckLevel returns an error if a call needs a higher level than the grant has.
+func (g Grant) CheckLevel(needed Level) error {
 	if g.Level < needed {
 		return fmt.Errorf("%w: the token %q has %s access, and this call needs %s", ErrDenied, g.ID, g.Level, needed)
 	}
@@ -112,7 +112,7 @@ func (g Grant) Permit(needed Level) error {
 
 // namespaceProblem returns what is wrong with the namespace pattern of a grant, or "".
 func namespaceProblem(pattern string) string {
-	if pattern == everywhere {
+	if pattern == allNamespaces {
 		return ""
 	}
 	name := strings.TrimSuffix(pattern, below)

@@ -60,8 +60,8 @@ func readFile(path string) (string, fs.FileInfo, error) {
 	return string(text), info, err
 }
 
-// Exposed reports whether every user of the machine can read the file. Its hashes are useless to them, but its names are visible.
-func Exposed(path string) bool {
+// WorldReadable reports whether every user of the machine can read the file. Its hashes are useless to them, but its names are visible.
+func WorldReadable(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&othersRead != 0
 }

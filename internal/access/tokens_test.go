@@ -36,7 +36,7 @@ func TestAuthenticate(t *testing.T) {
 	bot := addTo(t, file, Grant{ID: "bot", Namespace: "a/b", Level: Write})
 	tokens := openFile(t, file)
 	tokens.now = func() time.Time { return now }
-	passing := addTo(t, file, Grant{ID: "passing", Namespace: "*", Level: Read, Expires: now.Add(time.Hour)}) // known at once
+	passing := addTo(t, file, Grant{ID: "passing", Namespace: "*", Level: Read, Expires: now.Add(time.Hour)}) // known immediately
 
 	if g, err := tokens.Authenticate(bot); err != nil || g != (Grant{ID: "bot", Namespace: "a/b", Level: Write}) {
 		t.Errorf("bot: %+v, %v", g, err)
@@ -68,26 +68,26 @@ func TestAuthenticate(t *testing.T) {
 	}
 }
 
-func TestReach(t *testing.T) {
+func TestGrantIncludesItsNamespaces(t *testing.T) {
 	for pattern, reached := range map[string]string{"a": "a", "a/b": "a/b", "a/*": "a/b a/b/c", "*": "a a/b a/b/c ab default"} {
 		g := Grant{ID: "x", Namespace: pattern}
 		for _, namespace := range []string{"a", "a/b", "a/b/c", "ab", "default"} {
 			want := strings.Contains(" "+reached+" ", " "+namespace+" ")
-			got, err := g.Confine(namespace)
-			if g.Reaches(namespace) != want || (err == nil) != want || want && got != namespace || !want && !errors.Is(err, ErrDenied) {
-				t.Errorf("%s reaches %s: %v, want %v (%v)", pattern, namespace, g.Reaches(namespace), want, err)
+			got, err := g.ResolveNamespace(namespace)
+			if g.Includes(namespace) != want || (err == nil) != want || want && got != namespace || !want && !errors.Is(err, ErrDenied) {
+				t.Errorf("%s reaches %s: %v, want %v (%v)", pattern, namespace, g.Includes(namespace), want, err)
 			}
 		}
 	}
 	for pattern, want := range map[string]string{"a": "a", "*": "default", "a/*": "", "default": "default"} {
-		if got, err := (Grant{Namespace: pattern}).Confine(""); got != want || (err == nil) == (want == "") {
+		if got, err := (Grant{Namespace: pattern}).ResolveNamespace(""); got != want || (err == nil) == (want == "") {
 			t.Errorf("without a namespace, that of %s is %q, want %q (%v)", pattern, got, want, err)
 		}
 	}
 }
 
-// TestFile: what people wrote stays, and the tokens themselves are in no file.
-func TestFile(t *testing.T) {
+// TestFileKeepsForeignLines: Edits keep the lines that people wrote. No file contains a token itself.
+func TestFileKeepsForeignLines(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tokens")
 	one := addTo(t, file, Grant{ID: "one", Namespace: "default", Level: Write})
 	info, err := os.Stat(file)
@@ -111,7 +111,7 @@ func TestFile(t *testing.T) {
 		t.Errorf("the entries are %+v, %v", entries, err)
 	}
 	if err := Remove(file, "three"); !errors.Is(err, ErrNoToken) {
-		t.Errorf("removing what is not there: %v", err)
+		t.Errorf("removing an unknown token: %v", err)
 	}
 	if err := Remove(file, "two"); err != nil {
 		t.Error(err)
@@ -122,7 +122,7 @@ func TestFile(t *testing.T) {
 	}
 }
 
-func TestWrongFiles(t *testing.T) {
+func TestInvalidFilesAreRefused(t *testing.T) {
 	hash := func(c string) string { return hashPrefix + strings.Repeat(c, 64) }
 	for text, problems := range map[string][]string{
 		"bot":                                            {"line 1: the second word"},
@@ -162,13 +162,13 @@ func TestWrongFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := Open(file, func(int, error) {}); err == nil || !strings.Contains(err.Error(), "chmod") {
-			t.Errorf("what everybody may write is read: %v", err)
+			t.Errorf("a world-writable file is accepted: %v", err)
 		}
 	}
 }
 
-// TestEditsTakeTurns: nothing that is added is lost, and nothing that is revoked comes back.
-func TestEditsTakeTurns(t *testing.T) {
+// TestConcurrentEditsAreSerialised: Concurrent edits lose no addition, and restore no revoked token.
+func TestConcurrentEditsAreSerialised(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tokens")
 	const n = 8
 	for i := range n {

@@ -22,8 +22,8 @@ func (b Notifier) Notify() {
 }
 
 // Run calls round on each notification, and at the time that the last round returned, until ctx ends. After a round that returns the zero
-// time, only a notification starts the next.
-func Run(ctx context.Context, notifier Notifier, round func() (again time.Time)) {
+// time, only a notification starts the next. now is the clock that the round's times are of.
+func Run(ctx context.Context, now func() time.Time, notifier Notifier, round func() (again time.Time)) {
 	timer := time.NewTimer(0)
 	timer.Stop()
 	defer timer.Stop()
@@ -37,7 +37,7 @@ func Run(ctx context.Context, notifier Notifier, round func() (again time.Time))
 		if again := round(); again.IsZero() {
 			timer.Stop()
 		} else {
-			timer.Reset(time.Until(again))
+			timer.Reset(again.Sub(now()))
 		}
 	}
 }

@@ -20,7 +20,7 @@ func TestRun(t *testing.T) {
 		pauses := []time.Duration{2 * time.Minute, 0, time.Minute, time.Hour}
 		go func() {
 			defer close(ended)
-			background.Run(ctx, notifier, func() (again time.Time) {
+			background.Run(ctx, time.Now, notifier, func() (again time.Time) {
 				rounds = append(rounds, time.Since(begin))
 				pause := pauses[0]
 				if pauses = pauses[1:]; pause > 0 {
@@ -53,7 +53,7 @@ func TestRungMeanwhile(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		notifier, rounds := background.NewNotifier(), 0
 		notifier.Notify()
-		go background.Run(ctx, notifier, func() time.Time {
+		go background.Run(ctx, time.Now, notifier, func() time.Time {
 			if rounds++; rounds == 1 {
 				notifier.Notify()
 				notifier.Notify()
@@ -75,7 +75,7 @@ func TestStoppedInARound(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	notifier, rounds := background.NewNotifier(), 0
 	notifier.Notify()
-	background.Run(ctx, notifier, func() time.Time {
+	background.Run(ctx, time.Now, notifier, func() time.Time {
 		rounds++
 		stop()
 		notifier.Notify()

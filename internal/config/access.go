@@ -37,7 +37,7 @@ type Limits struct {
 
 // validateAccess checks where the sidecar listens and who may call.
 func (c *Config) validateAccess(check func(key, problem, fix string)) {
-	check("listen", listen.Problem(c.Listen), "use host:port, such as 127.0.0.1:7420, or unix: with an absolute path")
+	check("listen", listen.AddressProblem(c.Listen), "use host:port, such as 127.0.0.1:7420, or unix: with an absolute path")
 	if _, err := listen.ParseMode(c.SocketMode); err != nil {
 		check("socket_mode", "is no file mode", `use three octal digits, such as "0660" or "0600"`)
 	}
@@ -71,7 +71,7 @@ func (c *Config) validateAccess(check func(key, problem, fix string)) {
 // exposure describes why anyone who can connect to the address could read memories, and what to do about it; "" when they could not. Clients' certificates
 // are as good as tokens for that: who has none gets no connection.
 func (c *Config) exposure(address string) (problem, fix string) {
-	if c.Insecure || listen.Problem(address) != "" || listen.Local(address) || c.protection() == "" {
+	if c.Insecure || listen.AddressProblem(address) != "" || listen.IsLocal(address) || c.protection() == "" {
 		return "", ""
 	}
 	return "is reached from outside of this machine, where everybody could read and delete all memories",

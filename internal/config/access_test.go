@@ -7,13 +7,13 @@ import (
 	"testing"
 )
 
-// TestExposure: outside of loopback both encryption and authentication are wanted, and the message says what to set.
+// TestExposure: Outside of loopback both encryption and authentication are required. The message names the missing settings.
 func TestExposure(t *testing.T) {
 	const cert, key, ca, tokens = "tls.cert_file", "tls.key_file", "tls.client_ca_file", "auth.tokens_file"
 	for _, test := range []struct {
 		listen  string
 		set     []string
-		missing []string // nil: it is allowed
+		missing []string // nil if it is allowed
 	}{
 		{"127.0.0.1:1", nil, nil},
 		{"unix:/run/s", nil, nil},
@@ -43,7 +43,7 @@ func TestExposure(t *testing.T) {
 		}
 		for _, have := range test.set {
 			if err != nil && strings.Contains(err.Error(), "set "+have) {
-				t.Errorf("%s with %q: asks for what is there: %v", test.listen, test.set, err)
+				t.Errorf("%s with %q: reports a setting that is present: %v", test.listen, test.set, err)
 			}
 		}
 	}
@@ -70,6 +70,6 @@ func TestAccessKeys(t *testing.T) {
 	}
 	mustLoad(t, Sources{Flags: map[string]string{"data_dir": "/d"}, Environ: []string{
 		"MEMSIDECAR_TOKEN=t", "MEMSIDECAR_TOKEN_FILE=f", "MEMSIDECAR_TLS=true", "MEMSIDECAR_CA=c", "MEMSIDECAR_CERT=c", "MEMSIDECAR_KEY=k",
-		"MEMSIDECAR_SERVER_NAME=n", // read by cmd's clients
+		"MEMSIDECAR_SERVER_NAME=n", // a setting of the clients in cmd
 	}})
 }

@@ -18,7 +18,7 @@ func (a API) validate(check func(key, problem, fix string), exposed func(address
 	case a.Listen == "" && a.MCP:
 		check("api.mcp", "is on without a port", "set api.listen, such as 127.0.0.1:7422")
 	case a.Listen != "":
-		check("api.listen", listen.Problem(a.Listen), "use host:port, such as 127.0.0.1:7422, or unix: with an absolute path")
+		check("api.listen", listen.AddressProblem(a.Listen), "use host:port, such as 127.0.0.1:7422, or unix: with an absolute path")
 		if problem, fix := exposed(a.Listen); problem != "" {
 			check("api.listen", problem, fix)
 		}

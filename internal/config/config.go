@@ -273,8 +273,8 @@ type Namespace struct {
 	UserLists             *int64 `koanf:"user_lists"`
 }
 
-// Fits reports whether the entry applies to the namespace.
-func (n Namespace) Fits(namespace string) bool {
+// Matches reports whether the entry applies to the namespace.
+func (n Namespace) Matches(namespace string) bool {
 	if below, ok := strings.CutSuffix(n.Name, "*"); ok {
 		return strings.HasPrefix(namespace, below)
 	}

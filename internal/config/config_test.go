@@ -39,7 +39,7 @@ func mustLoad(t *testing.T, sources Sources) *Loaded {
 	return l
 }
 
-// wrong loads what is not valid and returns the problems, the file's path shortened to FILE.
+// wrong loads an invalid file and returns the problems, with the file's path shortened to FILE.
 func wrong(t *testing.T, sources Sources) []string {
 	t.Helper()
 	_, err := Load(sources)
@@ -106,14 +106,14 @@ queue: # all of it commented out
 				t.Errorf("got %d, %g, %s; want %d, %g, %s", r.TopK, r.MinRelevance, r.Budget, test.topK, test.minRelevance, test.budget)
 			}
 			if r.MaxContextChars != 2000 || c.Queue.Workers != 8 {
-				t.Errorf("what nobody set has changed: %+v", c)
+				t.Errorf("unset values have changed: %+v", c)
 			}
 		})
 	}
 }
 
-// TestForms: every kind of value, from a file and from text.
-func TestForms(t *testing.T) {
+// TestEveryTypeIsParsed: Values of every type are read from a file and from text.
+func TestEveryTypeIsParsed(t *testing.T) {
 	signals := []rules.Signal{
 		{Name: "place", Weight: 3},
 		{Name: "crew", Weight: 2, Kind: "fact", Phrases: map[string][]string{"en": {"my crew", "sail~ with"}, "zh": {"船员"}}},
@@ -185,8 +185,8 @@ rules:
 	}
 }
 
-// TestPrintedText: whatever a text looks like, it is the same when what was printed is loaded.
-func TestPrintedText(t *testing.T) {
+// TestPrintedTextIsReadUnchanged: Any text is unchanged after printing and loading.
+func TestPrintedTextIsReadUnchanged(t *testing.T) {
 	for _, text := range []string{
 		"a # b", "# b", "null", "~", "true", "1e3", "2026-01-01", "0x10", "- a", "a: b", "{a}", "[a]", "*a", "&a", "!a", "|", ">", "%a",
 		"'", `"`, `\`, " a ", "a\nb", "\na\n\n", "a\r\nb", "a\tb", "\ta", "\u0085", "a\u2028b", "\ufeffa", "\x00\x1b", "👩‍👩‍👧", "---", "...", "<<", "=",
@@ -205,8 +205,8 @@ func TestPrintedText(t *testing.T) {
 	}
 }
 
-// TestStrict: everything that is wrong is named at once, in order, with what to do.
-func TestStrict(t *testing.T) {
+// TestAllMistakesAreReportedTogether: All mistakes are reported together, in order, with a remedy.
+func TestAllMistakesAreReportedTogether(t *testing.T) {
 	sources := Sources{
 		File: write(t, `
 listen: 7420
@@ -294,7 +294,7 @@ rules:
 	}
 }
 
-// TestRenamedKeysNameTheNewOnes: a key of the release before is an error, wherever it is set.
+// TestRenamedKeysNameTheNewOnes: A key of the release before is an error wherever it is set.
 func TestRenamedKeysNameTheNewOnes(t *testing.T) {
 	got := wrong(t, Sources{
 		File:    write(t, "retrieval: {min_score: 0.1}\nresults: {max_items: 5}\n"),
@@ -318,8 +318,8 @@ func TestRenamedKeysNameTheNewOnes(t *testing.T) {
 	}
 }
 
-// TestOneProblem: what is wrong alone.
-func TestOneProblem(t *testing.T) {
+// TestSingleMistakes: Single mistakes are reported.
+func TestSingleMistakes(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "none.yaml")
 	tests := []struct {
 		name    string
@@ -405,12 +405,12 @@ func TestOneProblem(t *testing.T) {
 	}
 }
 
-// TestVariablesOfOthers: what nobody chose to set is no mistake.
-func TestVariablesOfOthers(t *testing.T) {
+// TestForeignVariablesAreIgnored: Variables that users did not set for memsidecar are not errors.
+func TestForeignVariablesAreIgnored(t *testing.T) {
 	mustLoad(t, Sources{Environ: environ(
-		"MEMSIDECAR_CONFIG=/etc/memsidecar.yaml",                                     // read by cmd
-		"MEMSIDECAR_ADDR=127.0.0.1:1", "MEMSIDECAR_NAMESPACE=n", "MEMSIDECAR_USER=u", // read by cmd's clients
-		// Kubernetes, about services called memsidecar and memsidecar-admin
+		"MEMSIDECAR_CONFIG=/etc/memsidecar.yaml",                                     // a setting of cmd
+		"MEMSIDECAR_ADDR=127.0.0.1:1", "MEMSIDECAR_NAMESPACE=n", "MEMSIDECAR_USER=u", // settings of the clients in cmd
+		// set by Kubernetes for services called memsidecar and memsidecar-admin
 		"MEMSIDECAR_SERVICE_HOST=10.0.0.11", "MEMSIDECAR_SERVICE_PORT=7420", "MEMSIDECAR_SERVICE_PORT_GRPC=7420",
 		"MEMSIDECAR_PORT=tcp://10.0.0.11:7420", "MEMSIDECAR_PORT_7420_TCP=tcp://10.0.0.11:7420",
 		"MEMSIDECAR_PORT_7420_TCP_PROTO=tcp", "MEMSIDECAR_PORT_7420_TCP_PORT=7420", "MEMSIDECAR_PORT_7420_TCP_ADDR=10.0.0.11",
@@ -446,7 +446,7 @@ func TestDataDir(t *testing.T) {
 	}
 }
 
-// TestDigest: the ranges of the first design, and templates that can be used.
+// TestDigest: The ranges are those of the first design, and the templates are usable.
 func TestDigest(t *testing.T) {
 	for value, good := range map[string]bool{
 		"digest.interval=0": true, "digest.interval=100": true, "digest.interval=101": false, "digest.max_tokens=100": true,

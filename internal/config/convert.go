@@ -112,7 +112,7 @@ func (c converter) convert(key string, raw any, t reflect.Type) (reflect.Value, 
 		}
 	}
 	if !ok {
-		c.problems.add(key, c.source, "is "+c.describe(raw), "use "+form(t))
+		c.problems.add(key, c.source, "is "+c.describe(raw), "use "+typeHint(t))
 		return v, false
 	}
 	if c.secret && raw == mask {
@@ -132,7 +132,7 @@ func (c converter) duration(key string, raw any, v reflect.Value) bool {
 			return true
 		}
 	}
-	c.problems.add(key, c.source, "is "+c.describe(raw), "use "+form(v.Type()))
+	c.problems.add(key, c.source, "is "+c.describe(raw), "use "+typeHint(v.Type()))
 	return false
 }
 
@@ -234,8 +234,8 @@ func (c converter) describe(raw any) string {
 	return fmt.Sprint(raw)
 }
 
-// form describes how to write a value of the type.
-func form(t reflect.Type) string {
+// typeHint describes how to write a value of the type.
+func typeHint(t reflect.Type) string {
 	switch {
 	case t == reflect.TypeFor[time.Duration]():
 		return "a number with its unit, such as 800ms, 30s, 5m or 168h"

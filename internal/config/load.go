@@ -170,7 +170,7 @@ func (l *layer) readEnviron(sources Sources) {
 		switch {
 		case found && text != "":
 			l.set(leaf, key, fromText(text, leaf.typ), name)
-		case !found && !slices.Contains(notKeys, name) && !fromKubernetes(name, text):
+		case !found && !slices.Contains(commandVariables, name) && !fromKubernetes(name, text):
 			l.problems.addUnknown(name, "environment", "variable", l.variables())
 		}
 	}

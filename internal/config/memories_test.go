@@ -9,7 +9,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// TestMemories: half-lives are set one by one, and a kind that does not exist is no typing error without consequence.
+// TestMemories: Half-lives are set one by one, and an unknown kind is an error.
 func TestMemories(t *testing.T) {
 	env := environ("MEMSIDECAR_MEMORIES_HALF_LIVES={plan: 240h, fact: 90000h}", "MEMSIDECAR_MEMORIES_MAX_PER_USER=0")
 	got := mustLoad(t, Sources{Environ: env}).Config.Memories

@@ -5,12 +5,12 @@ import (
 	"testing"
 )
 
-// TestModelKeysThatCannotWorkAreErrors: a key that would be ignored, or that names no model that can be found, is refused
-// for every part by the same rules. Nothing that can work is refused.
+// TestModelKeysThatCannotWorkAreErrors: A key that would be ignored, or that names an unknown model, is refused by the same rules for
+// every part. Valid keys are accepted.
 func TestModelKeysThatCannotWorkAreErrors(t *testing.T) {
 	for _, c := range []struct {
-		set  string // below each part's section
-		want string // in the message; "" when it is valid
+		set  string // in each part's section
+		want string // part of the message; "" if it is valid
 	}{
 		{"", ""},
 		{"model=deepseek-chat", `model (from --set): is "deepseek-chat", which PART.provider auto does not use: write provider/model, or set PART.provider`},
@@ -28,7 +28,7 @@ func TestModelKeysThatCannotWorkAreErrors(t *testing.T) {
 		{"provider=gemini endpoint=nowhere", "endpoint (from --set): is not an http or https URL"},
 	} {
 		for part, embedded := range map[string]string{"embedding": "local", "decision": "rules", "summary": "rules", "digest": "rules"} {
-			if part == "embedding" && c.want == "" { // deepseek has no embeddings of its own, and a name is a name
+			if part == "embedding" && c.want == "" { // deepseek has no embeddings of its own, and any model name is accepted
 				continue
 			}
 			fill := strings.NewReplacer("PART", part, "EMBEDDED", embedded)
@@ -48,8 +48,8 @@ func TestModelKeysThatCannotWorkAreErrors(t *testing.T) {
 	}
 }
 
-// TestDigestKeysWithoutAModelAreErrors: the digest follows the summary's model unless it names one, and what describes a model
-// of its own is then ignored.
+// TestDigestKeysWithoutAModelAreErrors: The digest uses the summary's model unless it names its own. Settings of a model of its own would
+// then be ignored.
 func TestDigestKeysWithoutAModelAreErrors(t *testing.T) {
 	load := func(settings ...string) error {
 		flags := map[string]string{}
@@ -69,7 +69,7 @@ func TestDigestKeysWithoutAModelAreErrors(t *testing.T) {
 		if err := load("digest."+key, "digest.model=openai/cheap"); err != nil {
 			t.Errorf("digest.%s: %v", key, err)
 		}
-		// The others keep with auto what the database was made with, which needs them.
+		// With auto, the other parts keep the database's model, which needs these keys.
 		for _, part := range []string{"embedding", "decision", "summary"} {
 			if err := load(part + "." + key); err != nil {
 				t.Errorf("%s.%s: %v", part, key, err)
@@ -78,7 +78,7 @@ func TestDigestKeysWithoutAModelAreErrors(t *testing.T) {
 	}
 }
 
-// TestEveryModelSectionNamesWhatIsEmbedded: a new section with a provider and a model cannot be left out of the checks.
+// TestEveryModelSectionNamesWhatIsEmbedded: The checks cover every section that has a provider and a model.
 func TestEveryModelSectionNamesWhatIsEmbedded(t *testing.T) {
 	got := map[string]string{}
 	for _, m := range modelsOf(defaults("")) {

@@ -14,11 +14,11 @@ func (h HTTP) validate(check func(key, problem, fix string)) {
 		}
 		return
 	}
-	if problem := listen.NetworkProblem(h.Listen); problem != "" {
+	if problem := listen.NetworkAddressProblem(h.Listen); problem != "" {
 		check("http.listen", problem, "use host:port, such as 127.0.0.1:7421")
 		return
 	}
-	switch remote := !listen.Local(h.Listen); {
+	switch remote := !listen.IsLocal(h.Listen); {
 	case remote && h.Pprof:
 		check(
 			"http.pprof",

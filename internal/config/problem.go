@@ -84,8 +84,8 @@ func (p *problems) addUnknown(name, source, what string, known []string) {
 		return
 	}
 	fix := "remove it; `memsidecar config reference` lists what there is"
-	if near := nearest(name, known); near != "" {
-		fix = "did you mean " + near + "?"
+	if suggestion := nearest(name, known); suggestion != "" {
+		fix = "did you mean " + suggestion + "?"
 	}
 	p.add(name, source, "is not a known "+what, fix)
 }

@@ -10,7 +10,7 @@ import (
 // Quota returns a quota of a namespace, 0 for unlimited: the general limit, unless the first matching entry of namespaces overrides it.
 func (c *Config) Quota(namespace string, name memory.QuotaName) int64 {
 	for i := range c.Namespaces {
-		if n := &c.Namespaces[i]; n.Fits(namespace) {
+		if n := &c.Namespaces[i]; n.Matches(namespace) {
 			if own := n.quota(name); own != nil {
 				return *own
 			}

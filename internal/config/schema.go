@@ -13,8 +13,8 @@ const (
 	prefix = "MEMSIDECAR_"
 )
 
-// notKeys are the variables that the command line reads itself.
-var notKeys = []string{
+// commandVariables are the variables that the command line reads itself.
+var commandVariables = []string{
 	prefix + "CONFIG", prefix + "ADDR", prefix + "NAMESPACE", prefix + "USER", prefix + "TOKEN", prefix + "TOKEN_FILE",
 	prefix + "TLS", prefix + "CA", prefix + "CERT", prefix + "KEY", prefix + "SERVER_NAME",
 }

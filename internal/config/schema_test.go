@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestWriteYAML: every key, in order, with its origin. With UPDATE_DOCS=1 it writes the expected output.
+// TestWriteYAML: The output has every key, in order, with its origin. With UPDATE_DOCS=1 the test writes the expected output.
 func TestWriteYAML(t *testing.T) {
 	file := write(t, `
 retrieval:
@@ -91,7 +91,7 @@ func TestReference(t *testing.T) {
 			t.Errorf("got %+v, want %+v", got, w)
 		}
 	}
-	for i, s := range settingsOf(reflect.ValueOf(Config{})) { // without entries of maps
+	for i, s := range settingsOf(reflect.ValueOf(Config{})) { // without map entries
 		if l := schemaOf(reflect.TypeFor[Config]())[indexOf(keys, s.key)]; l.key != s.key {
 			t.Errorf("setting %d is %s, the schema has %s", i, s.key, l.key)
 		}
@@ -107,7 +107,7 @@ func indexOf(keys []Key, key string) int {
 	return -1
 }
 
-// sample has what Config does not have yet.
+// sample has types that Config does not use yet.
 type sample struct {
 	Token  string          `koanf:"token" secret:"true"`
 	Nested sampleNested    `koanf:"nested"`
@@ -153,8 +153,8 @@ func TestOtherTypes(t *testing.T) {
 	}
 }
 
-// TestSecrets: they are in nothing that is printed.
-func TestSecrets(t *testing.T) {
+// TestSecretsAreNotPrinted: Printed configurations never contain secrets.
+func TestSecretsAreNotPrinted(t *testing.T) {
 	var b strings.Builder
 	secret := sample{Token: "sk-123", Nested: sampleNested{Pin: 1234}}
 	if err := writeYAML(&b, secret, origins{"token": "MEMSIDECAR_TOKEN"}); err != nil {

@@ -44,6 +44,7 @@ func (c *Considerer) Consider(ctx context.Context, r Request) (Accepted, error) 
 	if len(r.Dialogue.Messages) == 0 {
 		return c.considerNamed(ctx, r)
 	}
+	r.Dialogue.Messages = c.HistoryRedactor.Messages(r.Dialogue.Messages)
 	a, hashes, err := c.acceptance(ctx, r)
 	if err != nil {
 		return Accepted{}, err
@@ -84,7 +85,7 @@ func (c *Considerer) acceptance(ctx context.Context, r Request) (a queue.Accepta
 	if hashes, err = memory.Hashes(r.Dialogue.Messages); err != nil {
 		return a, nil, err
 	}
-	now := time.Now()
+	now := c.options.Now()
 	dialogue := r.Dialogue.Complete(now)
 	speakers := dialogue.Speakers()
 	skip, err := c.paused(ctx, dialogue.Scope.Namespace, speakers)

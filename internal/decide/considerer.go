@@ -78,6 +78,8 @@ type Deps struct {
 	Digests  Digests          // optional
 	Echoes   *Echoes          // recognise what Retrieve returned; optional
 	Redactor *redact.Redactor // removes secrets from dialogues; optional
+	// HistoryRedactor removes secrets from dialogues before they are stored; optional.
+	HistoryRedactor *redact.Redactor
 }
 
 // Options describes a Considerer.
@@ -95,8 +97,10 @@ type Options struct {
 	MaxPendingBytes int64
 	MaxWait         time.Duration  // cap of Request.Wait
 	Location        *time.Location // of users who set no time zone
-	Pool            queue.Options
-	Tracing         oteltrace.TracerProvider // of attempts; nil records none
+	// Now is the clock, also the pool's; by default time.Now.
+	Now     func() time.Time
+	Pool    queue.Options
+	Tracing oteltrace.TracerProvider // of attempts; nil records none
 }
 
 // Considerer accepts dialogues and considers them in the background.
@@ -111,6 +115,10 @@ type Considerer struct {
 
 // NewConsiderer returns a Considerer; Start starts its workers.
 func NewConsiderer(parts Deps, options Options) *Considerer {
+	if options.Now == nil {
+		options.Now = time.Now
+	}
+	options.Pool.Now = options.Now
 	c := &Considerer{Deps: parts, options: options, tracer: span.Tracer(options.Tracing), ending: make(chan struct{})}
 	c.endWaits = sync.OnceFunc(func() { close(c.ending) })
 	c.pool = queue.NewPool(parts.Queue, c.attempt, options.Pool)
@@ -169,7 +177,7 @@ func (c *Considerer) await(ctx context.Context, accepted memory.Consideration, w
 
 // Retry makes a failed consideration pending again. A pending one becomes due, with those of the user that come before it.
 func (c *Considerer) Retry(ctx context.Context, user memory.User, id string, audience memory.Audience) (memory.Consideration, error) {
-	retried, err := c.Queue.Retry(ctx, user, id, audience, time.Now())
+	retried, err := c.Queue.Retry(ctx, user, id, audience, c.options.Now())
 	if err == nil {
 		c.pool.Wake()
 	}
@@ -328,7 +336,7 @@ func (c *Considerer) apply(ctx context.Context, job queue.Job, p plan) ([]memory
 	changes := make([]memory.MemoryChange, len(p.Statements))
 	var entries []vectorstore.Entry
 	var numbers []int // of the entries' statements
-	now := time.Now()
+	now := c.options.Now()
 	for i, s := range p.Statements {
 		r := p.Resolutions[i]
 		entry, ok := r.entry(vectorstore.Entry{

@@ -37,7 +37,9 @@ func (t Transcript) LastTurns(n int) Transcript {
 }
 
 // CitesNew reports whether a statement rests on a new message.
-func (t Transcript) CitesNew(s memory.Statement) bool { return t.cites(s, t.Earlier, len(t.Dialogue.Messages)) }
+func (t Transcript) CitesNew(s memory.Statement) bool {
+	return t.cites(s, t.Earlier, len(t.Dialogue.Messages))
+}
 
 // CitesEarlier reports whether a statement rests on an earlier message.
 func (t Transcript) CitesEarlier(s memory.Statement) bool { return t.cites(s, 0, t.Earlier) }

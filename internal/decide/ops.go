@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/queue"
@@ -44,7 +43,7 @@ func (c *Considerer) settleOps(ctx context.Context, job queue.Job, t Transcript,
 // everything lists the ids of all memories that the dialogue may change.
 func (c *Considerer) everything(ctx context.Context, job queue.Job, t Transcript) (ids []string, err error) {
 	query := vectorstore.ListQuery{Filter: filterAt(t), Limit: 1000}
-	query.Filter.At = time.Now()
+	query.Filter.At = c.options.Now()
 	for more := true; more; more = query.After != "" {
 		page, err := c.Memories.List(ctx, job.User(), query)
 		if err != nil {

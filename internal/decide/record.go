@@ -3,7 +3,6 @@ package decide
 import (
 	"context"
 	"errors"
-	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	oteltrace "go.opentelemetry.io/otel/trace"
@@ -48,7 +47,7 @@ func (c *Considerer) record(job queue.Job, recording *trace.Recording, state mem
 	record := recording.End(err)
 	switch {
 	case err == nil:
-	case c.options.Pool.Postpones(job, err, time.Now()):
+	case c.options.Pool.Postpones(job, err, c.options.Now()):
 		state = memory.StatePending
 	default:
 		state = memory.StateFailed

@@ -1,13 +1,14 @@
 package digest
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 )
 
 var (
-	likesZH = regexp.MustCompile(`^用户(?:也|还|很|最|非常|特别|比较|更|一直|平时|现在)*(不喜欢|不太喜欢|喜欢|喜爱|热爱|爱吃|爱喝|爱看|爱听|爱|讨厌|偏好|偏爱|习惯|希望|想要|不吃|不喝|不爱)(.+?)[。.！!]*$`)
-	likesEN = regexp.MustCompile(`(?i)^The user (?:really |also |still |always )*` +
+	likesZH = lazyregexp.New(`^用户(?:也|还|很|最|非常|特别|比较|更|一直|平时|现在)*(不喜欢|不太喜欢|喜欢|喜爱|热爱|爱吃|爱喝|爱看|爱听|爱|讨厌|偏好|偏爱|习惯|希望|想要|不吃|不喝|不爱)(.+?)[。.！!]*$`)
+	likesEN = lazyregexp.New(`(?i)^The user (?:really |also |still |always )*` +
 		`(likes|loves|prefers|enjoys|hates|dislikes|wants|(?:does not|doesn't|does n't) (?:like|eat|drink|want|enjoy)) (.+?)[.!]*$`)
 )
 

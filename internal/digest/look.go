@@ -20,6 +20,23 @@ import (
 // waitingAtOnce is the number of messages read in one query.
 const waitingAtOnce = 200
 
+// Summarizer makes digests on request.
+type Summarizer struct {
+	Digests *Service
+	// Considerer considers the user's pending messages, because a digest includes the memories that result.
+	Considerer interface {
+		ConsiderUser(ctx context.Context, user memory.User) error
+	}
+}
+
+// Summarize considers the user's pending messages, makes the digest of a day and returns it.
+func (s *Summarizer) Summarize(ctx context.Context, v Viewer, date, language string) (Day, error) {
+	if err := s.Considerer.ConsiderUser(ctx, v.User); err != nil {
+		return Day{}, err
+	}
+	return s.Digests.Summarize(ctx, v, date, language)
+}
+
 // Summarize reads the pending messages of a day, even if digests are made on request only, and returns the day's digest.
 func (k *Service) Summarize(ctx context.Context, v Viewer, date, language string) (Day, error) {
 	settings, err := k.Settings.Get(ctx, v.User)
@@ -95,7 +112,7 @@ func (k *Service) contribution(ctx context.Context, w Waiting, zone *time.Locati
 		end = len(w.Messages)
 	}
 	piece := Piece{Scope: w.Scope, Messages: cutPiece(w.Messages[:end], k.options.MaxTokens), Location: zone}
-	c := Contribution{Scope: w.Scope, At: time.Now()}
+	c := Contribution{Scope: w.Scope, At: k.options.Now()}
 	var text strings.Builder
 	hash := sha256.New()
 	for _, m := range piece.Messages {

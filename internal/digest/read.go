@@ -23,7 +23,7 @@ type Viewer struct {
 func (k *Service) period(settings memory.Settings, date string) (from, before time.Time, err error) {
 	zone := settings.Location(k.options.Location)
 	if date == "" {
-		date = time.Now().In(zone).Format(time.DateOnly)
+		date = k.options.Now().In(zone).Format(time.DateOnly)
 	}
 	from, before, err = dateOf(date, zone)
 	if err != nil {

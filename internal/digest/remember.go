@@ -33,7 +33,7 @@ func (k *Service) remember(ctx context.Context, user memory.User) error {
 	became := map[string]string{}
 	for i := range entries { // in sequence: a later one may repeat an earlier one
 		e := &entries[i]
-		m := newMemory(user, e)
+		m := newMemory(user, e, k.options.Now())
 		embedding := embeddings[i]
 		known, err := k.existing(ctx, user, &m, embedding)
 		if err != nil {
@@ -83,8 +83,7 @@ func (k *Service) existing(ctx context.Context, user memory.User, m *memory.Memo
 	return nil, nil //nolint:nilnil // no match is not an error
 }
 
-func newMemory(user memory.User, e *Entry) memory.Memory {
-	now := time.Now()
+func newMemory(user memory.User, e *Entry, now time.Time) memory.Memory {
 	return memory.Memory{
 		ID: decide.MemoryID(user.Namespace, user.ID, e.ID), AgentID: e.AgentID, Channel: e.Channel, SessionID: e.SessionID,
 		Text: e.remembered(), Language: e.Language, Kind: e.Kind, Importance: e.Importance,
@@ -114,7 +113,7 @@ var unknown = []memory.Action{memory.ActionLeftDeleted, memory.ActionWithdrawn, 
 // Remembered contributes the results of considering, so that a digest need not find them again. Repeating it changes nothing.
 func (k *Service) Remembered(ctx context.Context, r decide.Remembered) error {
 	c := Contribution{
-		ID: r.ConsiderationID, Scope: r.Scope, ConsiderationID: r.ConsiderationID, MadeBy: r.DecidedBy, At: time.Now(),
+		ID: r.ConsiderationID, Scope: r.Scope, ConsiderationID: r.ConsiderationID, MadeBy: r.DecidedBy, At: k.options.Now(),
 	}
 	for i, s := range r.Statements {
 		if s.Quarantine != "" || slices.Contains(unknown, r.Changes[i].Action) {

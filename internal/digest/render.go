@@ -10,8 +10,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/prompt"
 )
 
-// Templates render a digest as Markdown, by base language; "en" serves the languages without a template. They are in the syntax of
-// text/template and receive a Page.
+// Templates has a template for each base language, such as "zh". "en" is used for languages without a template. Templates are in the
+// syntax of text/template, receive a Page, and render a digest as Markdown.
 type Templates map[string]string
 
 // Page is the data of a template: each text is one line and cannot end a list or a comment.
@@ -54,7 +54,7 @@ func DefaultTemplates() Templates {
 {{end}}{{end}}`,
 		"en": `# Digest of {{.Day}}
 {{if .Empty}}
-(Nothing to tell of this day.)
+(Nothing to report for this day.)
 {{end}}{{with .Topics}}
 ## Topics
 {{range .}}- {{.}}
@@ -81,7 +81,7 @@ func DefaultTemplates() Templates {
 // Problem returns what is wrong with the templates, or "".
 func (t Templates) Problem() string {
 	if strings.TrimSpace(t["en"]) == "" {
-		return "has no template for en, which serves the languages that have none of their own"
+		return "has no template for en, which is used for all languages without a template"
 	}
 	for _, language := range slices.Sorted(maps.Keys(t)) {
 		full := Day{Date: "2026-11-20", Topics: []string{"x"}}

@@ -62,6 +62,8 @@ type Options struct {
 	MaxTokens int  // of one piece of a conversation
 	Location  *time.Location
 	Templates Templates
+	// Now is the clock; by default time.Now.
+	Now func() time.Time
 	// Workers is the number of users whose digests are made concurrently.
 	Workers                int
 	BackoffMin, BackoffMax time.Duration
@@ -108,6 +110,9 @@ const lookEvery = time.Hour
 
 // NewService returns a Service; Start starts its background work.
 func NewService(parts Deps, options Options) *Service {
+	if options.Now == nil {
+		options.Now = time.Now
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Service{
 		Deps: parts, options: options, notifier: background.NewNotifier(), ctx: ctx, cancel: cancel,
@@ -118,7 +123,7 @@ func NewService(parts Deps, options Options) *Service {
 
 // Rule returns when the digest of a user with these settings is due; ok is false when digests are made on request only.
 func (k *Service) Rule(settings memory.Settings) (rule Rule, ok bool) {
-	now := time.Now()
+	now := k.options.Now()
 	return Rule{Now: now, Every: k.options.Every, DayEnd: nextDay(now, settings.Location(k.options.Location))}, k.options.Enabled && !settings.Paused
 }
 
@@ -155,15 +160,15 @@ func (k *Service) makeDue(now time.Time) error {
 
 // run makes due digests until Stop.
 func (k *Service) run() {
-	background.Run(k.ctx, k.notifier, func() time.Time {
+	background.Run(k.ctx, k.options.Now, k.notifier, func() time.Time {
 		next := k.round()
-		return time.Now().Add(max(leastPause, time.Until(next)))
+		return k.options.Now().Add(max(leastPause, next.Sub(k.options.Now())))
 	})
 }
 
 // round makes the digests that are due and returns when to look again.
 func (k *Service) round() time.Time {
-	now := time.Now()
+	now := k.options.Now()
 	allowed, wait := k.options.Unavailable.Now(k.options.Workers, 0)
 	if wait > 0 {
 		return now.Add(wait)
@@ -181,7 +186,7 @@ func (k *Service) round() time.Time {
 		if k.ctx.Err() == nil && !errors.Is(err, memory.ErrUnavailable) {
 			k.options.Log.Error("the storage of digests failed", "error", err)
 		}
-		return time.Now().Add(storagePoll)
+		return k.options.Now().Add(storagePoll)
 	}
 	var group sync.WaitGroup
 	for _, user := range due {
@@ -189,10 +194,10 @@ func (k *Service) round() time.Time {
 	}
 	group.Wait()
 	if len(due) > 0 { // what failed is postponed, so look again immediately
-		return time.Now()
+		return k.options.Now()
 	}
 	k.options.Heartbeat.Beat(nil)
-	if latest := time.Now().Add(lookEvery); next.IsZero() || next.After(latest) {
+	if latest := k.options.Now().Add(lookEvery); next.IsZero() || next.After(latest) {
 		return latest
 	}
 	return next
@@ -212,7 +217,7 @@ func (k *Service) attempt(user memory.User) {
 		if !errors.Is(err, memory.ErrUnavailable) && !errors.Is(err, context.Canceled) {
 			k.options.Log.Log(k.ctx, retry.LogLevel(err), "a digest was postponed", "namespace", user.Namespace, "error", err, "for", pause)
 		}
-		if err := k.Store.Postpone(k.ctx, user, time.Now().Add(pause)); err != nil && !errors.Is(err, memory.ErrUnavailable) {
+		if err := k.Store.Postpone(k.ctx, user, k.options.Now().Add(pause)); err != nil && !errors.Is(err, memory.ErrUnavailable) {
 			k.options.Log.Error("postponing a digest failed", "error", err)
 		}
 	}

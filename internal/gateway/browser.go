@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// Protect rejects requests of web pages, which can send requests to loopback from a browser on this machine. Requests from another origin
+// RejectForeignPages rejects requests of web pages, which can send requests to loopback from a browser on this machine. Requests from another origin
 // are rejected, and there are no CORS headers. A page whose host name points to 127.0.0.1 has the same origin but names its own host. So
 // where loopback is the only protection, requests must name a loopback host.
-func Protect(next http.Handler, loopbackOnly bool) http.Handler {
+func RejectForeignPages(next http.Handler, loopbackOnly bool) http.Handler {
 	origins := http.NewCrossOriginProtection()
 	origins.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		Refuse(w, http.StatusForbidden, "requests from web pages of another origin are rejected: call from a program")
+		WriteError(w, http.StatusForbidden, "requests from web pages of another origin are rejected: call from a program")
 	}))
 	return origins.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if loopbackOnly && !namesLoopback(r.Host) {
-			Refuse(w, http.StatusForbidden, "the request names another host: address it to 127.0.0.1 or localhost, or set auth.tokens_file")
+			WriteError(w, http.StatusForbidden, "the request names another host: address it to 127.0.0.1 or localhost, or set auth.tokens_file")
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -31,8 +31,8 @@ func (g *Gateway) fail(w http.ResponseWriter, err error) {
 	answer(w, code, s)
 }
 
-// Refuse writes an error for a request that is not a valid call: the same form, without details.
-func Refuse(w http.ResponseWriter, code int, message string) {
+// WriteError writes an error for a request that is not a valid call: the same form, without details.
+func WriteError(w http.ResponseWriter, code int, message string) {
 	codeOf := map[int]codes.Code{
 		http.StatusNotFound: codes.NotFound, http.StatusMethodNotAllowed: codes.Unimplemented,
 		http.StatusUnsupportedMediaType: codes.InvalidArgument, http.StatusBadRequest: codes.InvalidArgument,

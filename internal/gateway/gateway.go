@@ -65,11 +65,11 @@ type Gateway struct {
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
 		w.Header().Set("Accept-Encoding", "identity")
-		Refuse(w, http.StatusUnsupportedMediaType, fmt.Sprintf("Content-Encoding is not supported: send the request without Content-Encoding: %.80q", encoding))
+		WriteError(w, http.StatusUnsupportedMediaType, fmt.Sprintf("Content-Encoding is not supported: send the request without Content-Encoding: %.80q", encoding))
 		return
 	}
 	if name := unprintable(r.Header); name != "" {
-		Refuse(w, http.StatusBadRequest, fmt.Sprintf("the header %s is not printable ASCII: encode it or leave it out", name))
+		WriteError(w, http.StatusBadRequest, fmt.Sprintf("the header %s is not printable ASCII: encode it or leave it out", name))
 		return
 	}
 	g.routes.ServeHTTP(w, r)
@@ -130,7 +130,7 @@ func New(backend Backend, options Options) (*Gateway, error) {
 	})
 	g.Handle("GET /openapi.json", http.HandlerFunc(g.document))
 	g.routes.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		Refuse(w, http.StatusNotFound, fmt.Sprintf("there is no %.200q here: calls are POST /memsidecar.v1.MemoryService/Retrieve and so on, "+
+		WriteError(w, http.StatusNotFound, fmt.Sprintf("there is no %.200q here: calls are POST /memsidecar.v1.MemoryService/Retrieve and so on, "+
 			"and GET /openapi.json lists them", r.URL.Path))
 	})
 	return g, nil
@@ -177,11 +177,11 @@ func (g *Gateway) handler(m method) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodPost {
 			w.Header().Set("Allow", http.MethodPost)
-			Refuse(w, http.StatusMethodNotAllowed, fmt.Sprintf("%s takes POST, with the request as JSON in the body", m.path))
+			WriteError(w, http.StatusMethodNotAllowed, fmt.Sprintf("%s takes POST, with the request as JSON in the body", m.path))
 			return
 		}
 		if !isJSON(r) {
-			Refuse(w, http.StatusUnsupportedMediaType, "send the request as JSON, with the header Content-Type: application/json")
+			WriteError(w, http.StatusUnsupportedMediaType, "send the request as JSON, with the header Content-Type: application/json")
 			return
 		}
 		if err := g.backend.Admit(r.Context(), m.path, r.Header.Values("Authorization")); err != nil {

@@ -26,8 +26,7 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// TestEveryCallOverHTTP: each call there is can be made, by whom it can be made over gRPC, and is refused in the same words with
-// the same details.
+// TestEveryCallOverHTTP: Every call works over HTTP with the same access as over gRPC, and is refused with the same message and details.
 func TestEveryCallOverHTTP(t *testing.T) {
 	t.Parallel()
 	r, tokens := sidecartest.ServeGuarded(t, sidecartest.JSONListen)
@@ -42,10 +41,10 @@ func TestEveryCallOverHTTP(t *testing.T) {
 			over, conn = r, r.JSON()
 		}
 		for _, method := range sidecartest.AllMethods(t) {
-			request := sidecartest.ScopedRequest(t, method, sidecartest.InNamespace("a", sidecartest.Anywhere("u")))
+			request := sidecartest.ScopedRequest(t, method, sidecartest.InNamespace("a", sidecartest.WithoutChannel("u")))
 			_, want := over.Call(t, method, request)
 			answer, got := sidecartest.CallOver(t, conn, method, request)
-			// The end of an empty stream is its answer.
+			// An empty stream's answer is its end.
 			if errors.Is(want, io.EOF) && errors.Is(got, io.EOF) {
 				continue
 			}
@@ -63,7 +62,7 @@ func TestEveryCallOverHTTP(t *testing.T) {
 	}
 }
 
-// TestJSONAndGRPCShowTheSameData: one way in shows what the other stored, in the form that other tools print, with its streams.
+// TestJSONAndGRPCShowTheSameData: Each protocol shows what the other stored, streams included, in protobuf's standard JSON.
 func TestJSONAndGRPCShowTheSameData(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, sidecartest.JSONListen)
@@ -77,7 +76,7 @@ func TestJSONAndGRPCShowTheSameData(t *testing.T) {
 	if found.Header.Get("Content-Type") != "application/json" || !strings.Contains(found.Text, "promptContext") {
 		t.Error(found.Header, found.Text)
 	}
-	if got := sidecartest.Texts(r.Memories(t, sidecartest.Anywhere("u"))); len(got) == 0 ||
+	if got := sidecartest.Texts(r.Memories(t, sidecartest.WithoutChannel("u"))); len(got) == 0 ||
 		!strings.Contains(strings.Join(got, " "), "peanuts") {
 		t.Errorf("over gRPC it has %q", got)
 	}
@@ -85,13 +84,13 @@ func TestJSONAndGRPCShowTheSameData(t *testing.T) {
 	far := sidecartest.NewStubs(web)
 	other := &sidecartest.Sidecar{Stubs: far}
 	if got := sidecartest.Must(other.Import(
-		t, sidecartest.Anywhere("v"), &memsidecarv1.Memory{Text: "Likes tea"},
+		t, sidecartest.WithoutChannel("v"), &memsidecarv1.Memory{Text: "Likes tea"},
 		&memsidecarv1.Memory{Text: "喜欢咖啡"},
 	))(t); got.GetAddedCount() != 2 {
 		t.Errorf("importing: %v", got)
 	}
-	if got := r.Export(t, sidecartest.Anywhere("v")); len(got.Memories) != 2 ||
-		len(other.Export(t, sidecartest.Anywhere("v")).Records) != len(got.Records) {
+	if got := r.Export(t, sidecartest.WithoutChannel("v")); len(got.Memories) != 2 ||
+		len(other.Export(t, sidecartest.WithoutChannel("v")).Records) != len(got.Records) {
 		t.Errorf("exporting: %v", got.Records)
 	}
 	audit := sidecartest.Must(web.Post(t.Context(), "/memsidecar.v1.AdminService/AuditMemories", ""))(t)
@@ -104,7 +103,7 @@ func TestJSONAndGRPCShowTheSameData(t *testing.T) {
 	}
 }
 
-// TestJSONErrorsHaveHTTPStatusAndHeaders: what is wrong is named, with the status and headers that HTTP has for it.
+// TestJSONErrorsHaveHTTPStatusAndHeaders: Errors name the problem, with the status and headers that HTTP has for it.
 func TestJSONErrorsHaveHTTPStatusAndHeaders(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, sidecartest.JSONListen, "max_request_bytes=65536", "limits.user_rps=0.001", "limits.user_burst=1")
@@ -189,7 +188,7 @@ func TestJSONErrorsHaveHTTPStatusAndHeaders(t *testing.T) {
 	}
 }
 
-// waiting is the body of a call that waits for what does not come, and of whom.
+// waiting is the body of a call that waits for an outcome that never comes, and its user.
 const waiting = `{"scope": {"user_id": "u", "channel_kind": "CHANNEL_KIND_DIRECT"}, "wait": "600s", "messages": [{"role": "ROLE_USER", ` +
 	`"content": "after it"}]}`
 
@@ -206,7 +205,8 @@ func eventuallyWaits(t *testing.T, r *sidecartest.Sidecar) {
 	sidecartest.Eventually(t, "the dialogue is taken", func() bool { return len(r.Considerations(t, sidecartest.Direct("u"))) == 2 })
 }
 
-// TestCallEndsWhenItsCallerLeaves: by hanging up, by a deadline; and when the sidecar is stopping, those who wait are answered.
+// TestCallEndsWhenItsCallerLeaves: A call ends when its caller hangs up or its deadline passes. When the sidecar stops, waiting callers
+// get an answer.
 func TestCallEndsWhenItsCallerLeaves(t *testing.T) {
 	t.Parallel()
 	r := serveStuck(t, "log.level=debug")
@@ -252,7 +252,7 @@ func TestStopAnswersWaitingJSONCalls(t *testing.T) {
 	}
 }
 
-// TestTraceparentHeaderIsPropagated: the call belongs to its caller's trace.
+// TestTraceparentHeaderIsPropagated: The call's span belongs to its caller's trace.
 func TestTraceparentHeaderIsPropagated(t *testing.T) {
 	t.Parallel()
 	const caller = "0af7651916cd43dd8448eb211c80319c"
@@ -264,14 +264,14 @@ func TestTraceparentHeaderIsPropagated(t *testing.T) {
 	}
 	traces := memsidecarv1.NewTraceServiceClient(r.Conn)
 	sidecartest.Eventually(t, "it is recorded", func() bool {
-		list := sidecartest.Must(traces.ListTraces(t.Context(), &memsidecarv1.ListTracesRequest{Scope: sidecartest.Anywhere("u")}))(
+		list := sidecartest.Must(traces.ListTraces(t.Context(), &memsidecarv1.ListTracesRequest{Scope: sidecartest.WithoutChannel("u")}))(
 			t,
 		).GetTraces()
 		return len(list) == 1 && list[0].GetOtelTraceId() == caller
 	})
 }
 
-// TestBrowsersCannotUseTheAPI: a web page on somebody's screen cannot use the port.
+// TestBrowsersCannotUseTheAPI: A web page in a user's browser cannot use the port.
 func TestBrowsersCannotUseTheAPI(t *testing.T) {
 	t.Parallel()
 	open := sidecartest.Serve(t, sidecartest.JSONListen)
@@ -314,7 +314,7 @@ func TestBrowsersCannotUseTheAPI(t *testing.T) {
 	}
 }
 
-// TestJSONOverTLS: with certificates, both ways in are encrypted and ask for clients' certificates, and JSON comes by HTTP/2, too.
+// TestJSONOverTLS: With certificates, both protocols are encrypted and require client certificates, and JSON also works over HTTP/2.
 func TestJSONOverTLS(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -329,7 +329,7 @@ func TestJSONOverTLS(t *testing.T) {
 		"tls.key_file="+file("server.key"),
 		"tls.client_ca_file="+file("ca.pem"),
 	)
-	config := &tls.Config{RootCAs: sidecartest.Must(listen.Pool(file("ca.pem")))(t), ServerName: "memsidecar.test"}
+	config := &tls.Config{RootCAs: sidecartest.Must(listen.LoadCertPool(file("ca.pem")))(t), ServerName: "memsidecar.test"}
 	call := func(config *tls.Config, http2 bool) (string, error) {
 		transport := &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: http2}
 		defer transport.CloseIdleConnections()
@@ -341,7 +341,7 @@ func TestJSONOverTLS(t *testing.T) {
 		return got.Version, err
 	}
 	if _, err := call(config, false); err == nil {
-		t.Error("somebody without a certificate is answered")
+		t.Error("a client without a certificate gets an answer")
 	}
 	config.Certificates = []tls.Certificate{sidecartest.Must(tls.LoadX509KeyPair(file("client.pem"), file("client.key")))(t)}
 	for http2, want := range map[bool]string{false: "HTTP/1.1", true: "HTTP/2.0"} {
@@ -370,7 +370,7 @@ func TestJSONOverUnixSocket(t *testing.T) {
 	}
 }
 
-// TestOpenAPIDocumentHasEveryCall: the document that is served has every call, at the path where it is answered.
+// TestOpenAPIDocumentHasEveryCall: The served document has every call at its real path.
 func TestOpenAPIDocumentHasEveryCall(t *testing.T) {
 	t.Parallel()
 	r, tokens := sidecartest.ServeGuarded(t, sidecartest.JSONListen)

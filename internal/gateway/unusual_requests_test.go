@@ -14,7 +14,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// TestUnusualHTTPRequestsAreAnswered: what other programs send and their authors did not think of is understood, or refused in words.
+// TestUnusualHTTPRequestsAreAnswered: Unusual requests of other programs are understood, or refused with an explanation.
 func TestUnusualHTTPRequestsAreAnswered(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, sidecartest.JSONListen)
@@ -50,11 +50,11 @@ func TestUnusualHTTPRequestsAreAnswered(t *testing.T) {
 	}
 }
 
-// TestStopEndsHealthWatches: those who watch its health, over gRPC and over HTTP, are told and do not hold it up.
+// TestStopEndsHealthWatches: Watchers of the health status, over gRPC and HTTP, are notified and do not delay the stop.
 func TestStopEndsHealthWatches(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, sidecartest.JSONListen)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), sidecartest.Patience) // less than shutdown_grace
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), sidecartest.Timeout) // less than shutdown_grace
 	defer cancel()
 	watch := sidecartest.Must(healthpb.NewHealthClient(r.Conn).Watch(ctx, &healthpb.HealthCheckRequest{}))(t)
 	if got := sidecartest.Must(watch.Recv())(t); got.GetStatus() != healthpb.HealthCheckResponse_SERVING {

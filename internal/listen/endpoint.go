@@ -18,19 +18,19 @@ const unixPrefix = "unix:"
 // SocketPath returns the path of an address such as unix:/run/memsidecar.sock.
 func SocketPath(address string) (path string, ok bool) { return strings.CutPrefix(address, unixPrefix) }
 
-// Problem returns what is wrong with an address to listen on, or "".
-func Problem(address string) string {
+// AddressProblem returns what is wrong with an address to listen on, or "".
+func AddressProblem(address string) string {
 	if path, ok := SocketPath(address); ok {
 		if !filepath.IsAbs(path) {
 			return fmt.Sprintf("is %q, which is not an absolute path", address)
 		}
 		return ""
 	}
-	return NetworkProblem(address)
+	return NetworkAddressProblem(address)
 }
 
-// NetworkProblem is Problem for listeners that accept only network addresses.
-func NetworkProblem(address string) string {
+// NetworkAddressProblem is Problem for listeners that accept only network addresses.
+func NetworkAddressProblem(address string) string {
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return fmt.Sprintf("is %q", address)
@@ -41,8 +41,8 @@ func NetworkProblem(address string) string {
 	return ""
 }
 
-// Local reports whether an address can be reached only from this machine. Names other than localhost are assumed to be remote.
-func Local(address string) bool {
+// IsLocal reports whether an address can be reached only from this machine. Names other than localhost are assumed to be remote.
+func IsLocal(address string) bool {
 	if _, ok := SocketPath(address); ok {
 		return true
 	}

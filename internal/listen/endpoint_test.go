@@ -31,10 +31,10 @@ func TestAddresses(t *testing.T) {
 		"unix:memsidecar.sock":     {true, true},
 		"unix:":                    {true, true},
 	} {
-		if got := Problem(address) != ""; got != want.wrong {
-			t.Errorf("%s is wrong: %v (%s)", address, got, Problem(address))
+		if got := AddressProblem(address) != ""; got != want.wrong {
+			t.Errorf("%s is wrong: %v (%s)", address, got, AddressProblem(address))
 		}
-		if got := Local(address); got != want.local {
+		if got := IsLocal(address); got != want.local {
 			t.Errorf("%s is local: %v", address, got)
 		}
 	}
@@ -50,7 +50,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// socketDir is a folder with a short name: addresses of sockets are short.
+// socketDir returns a folder with a short name: paths of sockets are limited in length.
 func socketDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "ms") //nolint:usetesting // t.TempDir is too long
@@ -71,7 +71,7 @@ func listenOn(t *testing.T, path string, mode fs.FileMode) net.Listener {
 	return l
 }
 
-// connects reports whether somebody listens there.
+// connects reports whether a server listens there.
 func connects(t *testing.T, path string) bool {
 	t.Helper()
 	conn, err := (&net.Dialer{}).DialContext(t.Context(), "unix", path)
@@ -103,8 +103,8 @@ func TestUnixSocket(t *testing.T) {
 	}
 }
 
-// TestStaleSocket: one that a dead process left is replaced; what is not a socket is not.
-func TestStaleSocket(t *testing.T) {
+// TestStaleSocketIsReplaced: A socket of a dead process is replaced. Other files are not.
+func TestStaleSocketIsReplaced(t *testing.T) {
 	path := filepath.Join(socketDir(t), "s")
 	dead, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", path)
 	if err != nil {
@@ -114,9 +114,9 @@ func TestStaleSocket(t *testing.T) {
 	_ = dead.Close()
 	first := listenOn(t, path, 0o600)
 	if !connects(t, path) {
-		t.Error("nobody listens")
+		t.Error("no server listens")
 	}
-	// Another's socket in its place is not removed at the end.
+	// A new socket of another process is not removed on close.
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
@@ -137,6 +137,6 @@ func TestStaleSocket(t *testing.T) {
 		t.Errorf("the file is %q, %v", text, err)
 	}
 	if _, err := Listen(t.Context(), "unix:/"+strings.Repeat("x", 200), 0o600); err == nil {
-		t.Error("a path that is too long is taken")
+		t.Error("a path that is too long is accepted")
 	}
 }

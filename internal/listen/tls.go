@@ -69,7 +69,7 @@ func (f Files) config() (*tls.Config, error) {
 	}
 	config := &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2"}}
 	if f.ClientCA != "" {
-		if config.ClientCAs, err = Pool(f.ClientCA); err != nil {
+		if config.ClientCAs, err = LoadCertPool(f.ClientCA); err != nil {
 			return nil, err
 		}
 		config.ClientAuth = tls.RequireAndVerifyClientCert
@@ -77,8 +77,8 @@ func (f Files) config() (*tls.Config, error) {
 	return config, nil
 }
 
-// Pool reads the certificates of authorities.
-func Pool(path string) (*x509.CertPool, error) {
+// LoadCertPool reads the certificates of authorities.
+func LoadCertPool(path string) (*x509.CertPool, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
@@ -90,9 +90,9 @@ func Pool(path string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// Pinned returns a client configuration that trusts only the certificate in a file. A program that reads the sidecar's configuration needs
+// PinnedConfig returns a client configuration that trusts only the certificate in a file. A program that reads the sidecar's configuration needs
 // neither an authority nor a name for an address such as 127.0.0.1.
-func Pinned(path string) (*tls.Config, error) {
+func PinnedConfig(path string) (*tls.Config, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err

@@ -18,7 +18,7 @@ const maxSocketPath = 103
 // listenUnix creates a socket in a private folder next to path, sets its mode, and renames it to path, so that it is never open to others.
 // It replaces the socket of a dead process.
 func listenUnix(ctx context.Context, path string, mode fs.FileMode) (_ net.Listener, err error) {
-	if err := vacant(ctx, path); err != nil {
+	if err := checkVacant(ctx, path); err != nil {
 		return nil, err
 	}
 	dir, err := os.MkdirTemp(filepath.Dir(path), ".ms-")
@@ -26,11 +26,11 @@ func listenUnix(ctx context.Context, path string, mode fs.FileMode) (_ net.Liste
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	beside := filepath.Join(dir, "s")
-	if long := max(len(path), len(beside)); long > maxSocketPath {
+	temporary := filepath.Join(dir, "s")
+	if long := max(len(path), len(temporary)); long > maxSocketPath {
 		return nil, fmt.Errorf("the path of a socket can have %d bytes, and this one needs %d: choose a shorter path", maxSocketPath, long)
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "unix", beside)
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "unix", temporary)
 	if err != nil {
 		return nil, err
 	}
@@ -42,10 +42,10 @@ func listenUnix(ctx context.Context, path string, mode fs.FileMode) (_ net.Liste
 			_ = listener.Close()
 		}
 	}()
-	if err := os.Chmod(beside, mode); err != nil {
+	if err := os.Chmod(temporary, mode); err != nil {
 		return nil, err
 	}
-	if err := os.Rename(beside, path); err != nil {
+	if err := os.Rename(temporary, path); err != nil {
 		return nil, err
 	}
 	own, err := os.Lstat(path)
@@ -61,8 +61,8 @@ func listenUnix(ctx context.Context, path string, mode fs.FileMode) (_ net.Liste
 	return s, nil
 }
 
-// vacant returns an error unless path is free or has a socket on which no process listens.
-func vacant(ctx context.Context, path string) error {
+// checkVacant returns an error unless path is free or has a socket on which no process listens.
+func checkVacant(ctx context.Context, path string) error {
 	info, err := os.Lstat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -31,14 +31,14 @@ func here() lists.Place {
 	return p
 }
 
-func openStore(t *testing.T) *sqlstore.Results {
+func openStore(t *testing.T) *sqlstore.NumberedLists {
 	t.Helper()
 	storage, err := sqlite.Open(t.Context(), sqlite.Options{Dir: t.TempDir(), Log: discard})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = storage.Close() })
-	return sqlstore.NewResults(storage)
+	return sqlstore.NewNumberedLists(storage)
 }
 
 func put(t *testing.T, k *lists.Service, mode lists.Mode, keys ...string) lists.PutDone {

@@ -14,20 +14,20 @@ import (
 	"github.com/memsidecar/memsidecar/internal/provider"
 )
 
-// purse notes what is asked of it.
-type purse struct {
+// recordingBudget records reservations.
+type recordingBudget struct {
 	refuse            error
 	reserved, settled []int64
 }
 
-func (p *purse) Reserve(_ context.Context, tokens int64) (func(int64), error) {
+func (p *recordingBudget) Reserve(_ context.Context, tokens int64) (func(int64), error) {
 	p.reserved = append(p.reserved, tokens)
 	return func(took int64) { p.settled = append(p.settled, took) }, p.refuse
 }
 
 func TestBudget(t *testing.T) {
 	request := llm.Request{Prompt: strings.Repeat("word", 10) + "喝茶", Schema: map[string]any{"type": "object"}} // 10 + 2 + 5 tokens
-	away := errors.New("HTTP 500")
+	unavailable := errors.New("HTTP 500")
 	for name, test := range map[string]struct {
 		inner fake
 		took  int64
@@ -35,9 +35,9 @@ func TestBudget(t *testing.T) {
 		"the provider says":         {fake{resp: llm.Response{Text: "t", Usage: llm.Usage{InputTokens: 7, OutputTokens: 3}}}, 10},
 		"the provider says nothing": {fake{resp: llm.Response{Text: "四个字词"}}, 17 + 4},
 		"it fails, and costs":       {fake{resp: llm.Response{Usage: llm.Usage{InputTokens: 7}}, err: llm.ErrNoAnswer}, 7},
-		"it fails":                  {fake{err: away}, 0},
+		"it fails":                  {fake{err: unavailable}, 0},
 	} {
-		p := &purse{}
+		p := &recordingBudget{}
 		_, err := llm.WithBudget(&test.inner, p).Generate(t.Context(), request)
 		if !errors.Is(err, test.inner.err) || len(p.settled) != 1 || p.reserved[0] != 17 || p.settled[0] != test.took {
 			t.Errorf("%s: %v, reserved %v, settled %v", name, err, p.reserved, p.settled)
@@ -45,13 +45,13 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// TestBudgetIsNoFailure: a refusal reaches neither the provider nor its breaker.
-func TestBudgetIsNoFailure(t *testing.T) {
+// TestBudgetRefusalDoesNotOpenTheBreaker: A refusal by the budget does not reach the provider or its breaker.
+func TestBudgetRefusalDoesNotOpenTheBreaker(t *testing.T) {
 	b := breaker.New(breaker.Config{
 		Name: "decision", FailureThreshold: 1, OpenFor: time.Minute, IsFailure: provider.IsFailure,
 		Log: slog.New(slog.DiscardHandler),
 	})
-	inner, p := &fake{}, &purse{refuse: &memory.BudgetError{Of: memory.BudgetOfUser, Until: time.Unix(0, 0)}}
+	inner, p := &fake{}, &recordingBudget{refuse: &memory.BudgetError{Of: memory.BudgetOfUser, Until: time.Unix(0, 0)}}
 	m := llm.WithBudget(llm.WithBreaker(inner, b), p)
 	for range 3 {
 		if _, err := m.Generate(t.Context(), llm.Request{}); !errors.Is(err, p.refuse) {

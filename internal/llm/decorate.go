@@ -64,12 +64,12 @@ func (m observed) Generate(ctx context.Context, r Request) (Response, error) {
 
 // Budget limits the tokens that calls may take.
 type Budget interface {
-	// Reserve takes the tokens that a call is going to take at least, or returns a *memory.BudgetError when they are not
-	// there, or memory.ErrUnavailable when that cannot be told. settle is called once, with the tokens that it took.
+	// Reserve reserves the tokens that a call needs at least. It returns a *memory.BudgetError if they exceed the budget, or
+	// memory.ErrUnavailable if the budget cannot be read. The caller calls settle once, with the tokens that were used.
 	Reserve(ctx context.Context, tokens int64) (settle func(tokens int64), err error)
 }
 
-// WithBudget refuses calls whose prompt does not fit into the budget any more, with a *memory.BudgetError. That is no
+// WithBudget refuses calls whose prompt exceeds the remaining budget, with a *memory.BudgetError. That is no
 // failure of the provider, so it belongs outside of the breaker.
 func WithBudget(inner Model, b Budget) Model { return budgeted{inner, b} }
 
@@ -85,7 +85,7 @@ func (m budgeted) Generate(ctx context.Context, r Request) (Response, error) {
 		return Response{}, err
 	}
 	took := int64(0)
-	defer func() { settle(took) }() // also when the call panics: what is reserved must not stay so
+	defer func() { settle(took) }() // also after a panic: the reservation must end
 	resp, err := m.Model.Generate(ctx, r)
 	took = resp.Usage.InputTokens + resp.Usage.OutputTokens
 	if took == 0 && err == nil { // the provider does not say

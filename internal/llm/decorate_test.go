@@ -80,10 +80,10 @@ func TestBreaker(t *testing.T) {
 				}
 			}
 		}
-		away := &memory.TransientError{Err: errors.New("HTTP 503")}
+		unavailable := &memory.TransientError{Err: errors.New("HTTP 503")}
 		for range 2 {
-			if err := ask(away); !errors.Is(err, away) {
-				t.Errorf("%v became %v", away, err)
+			if err := ask(unavailable); !errors.Is(err, unavailable) {
+				t.Errorf("%v became %v", unavailable, err)
 			}
 		}
 		calls := inner.calls
@@ -98,7 +98,7 @@ func TestBreaker(t *testing.T) {
 	})
 }
 
-// TestObserver: answers that cannot be used cost tokens too.
+// TestObserver: Unusable answers cost tokens too.
 func TestObserver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		usage := llm.Usage{InputTokens: 7, OutputTokens: 3}

@@ -81,6 +81,8 @@ type EraserConfig struct {
 	// Memories deletes the memories learned in a session.
 	Memories *Service
 	Sessions Sessions
+	// Policies reports whether a namespace has sessions.
+	Policies interface{ CheckEnabled(namespace string) error }
 	Traces   interface {
 		ForgetSession(ctx context.Context, namespace, sessionID string, channel memory.Channel, users ...string) (int64, error)
 	}

@@ -29,6 +29,9 @@ func (e *Eraser) DeleteSession(ctx context.Context, v session.Viewer, id string,
 
 // deleteSession is DeleteSession without the purge. Jobs may run during the purge.
 func (e *Eraser) deleteSession(ctx context.Context, v session.Viewer, id string, withMemories bool) (r SessionReceipt, err error) {
+	if err := e.Policies.CheckEnabled(v.Namespace); err != nil {
+		return r, err
+	}
 	s, err := e.Sessions.Get(ctx, v, id)
 	if err != nil {
 		return r, err

@@ -27,10 +27,14 @@ type Importer struct {
 // Import starts an import. Memories without a channel get the scope's.
 func (k *Service) Import(scope memory.Scope) *Importer { return &Importer{service: k, scope: scope} }
 
-// Add adds a memory. The error names its fields by its position; wrong are the violations found before.
+// Add adds a memory; one that consists only of a secret is skipped. The error names its fields by its position; wrong are the violations found before.
 func (i *Importer) Add(ctx context.Context, m memory.Memory, wrong memory.Violations) error {
 	position := fmt.Sprintf("memory[%d]", i.count)
 	i.count++
+	if i.service.redactImported(&m) {
+		i.Skipped++
+		return nil
+	}
 	if err := i.complete(&m, position, wrong); err != nil {
 		return errors.Join(err, i.Flush(ctx)) // the memories before it are valid
 	}
@@ -45,15 +49,9 @@ func (i *Importer) Add(ctx context.Context, m memory.Memory, wrong memory.Violat
 	return nil
 }
 
-// Skip counts a memory that is not stored.
-func (i *Importer) Skip() {
-	i.count++
-	i.Skipped++
-}
-
 // complete fills in missing fields and validates the memory.
 func (i *Importer) complete(m *memory.Memory, position string, v memory.Violations) error {
-	now := time.Now()
+	now := i.service.Now()
 	m.Text = memory.CleanText(m.Text)
 	d := Draft{Text: m.Text, Kind: m.Kind, Importance: m.Importance, ObservedAt: m.ObservedAt}
 	v = append(v, d.Validate(position)...)

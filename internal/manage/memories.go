@@ -12,6 +12,7 @@ import (
 
 	"github.com/memsidecar/memsidecar/internal/decide"
 	"github.com/memsidecar/memsidecar/internal/lang/lexical"
+	"github.com/memsidecar/memsidecar/internal/lang/redact"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/usage"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
@@ -36,6 +37,10 @@ type Deps struct {
 	Purger Purger
 	// Rewrite writes the user's digest files again, after a deletion of something that they may contain.
 	Rewrite func(ctx context.Context, user memory.User)
+	// Redactor removes secrets from the memories that callers write; nil: they are stored as they were sent.
+	Redactor *redact.Redactor
+	// Now is the clock; by default time.Now.
+	Now func() time.Time
 	// Uncache drops all cached texts, of all users.
 	Uncache func()
 }
@@ -47,7 +52,12 @@ type Service struct {
 }
 
 // NewService returns a Service.
-func NewService(parts Deps) *Service { return &Service{Deps: parts} }
+func NewService(parts Deps) *Service {
+	if parts.Now == nil {
+		parts.Now = time.Now
+	}
+	return &Service{Deps: parts}
+}
 
 // Draft is a memory as a caller states it.
 type Draft struct {
@@ -80,10 +90,23 @@ func importanceProblem(importance float64) string {
 	return ""
 }
 
-// Create stores a valid draft. If an active memory of the same visibility says the same, that one is reinforced instead and merged is
-// true. With a request id the call can be repeated, with the same payloadHash.
-func (k *Service) Create(ctx context.Context, scope memory.Scope, d Draft, requestID string, payloadHash []byte) (m memory.Memory, merged bool, err error) {
-	now := time.Now()
+// Create stores a draft. If an active memory of the same visibility says the same, that one is reinforced instead and merged is true.
+// With a request id the call can be repeated with the same draft. wrong are the violations found before.
+func (k *Service) Create(
+	ctx context.Context, scope memory.Scope, d Draft, requestID string, wrong memory.Violations,
+) (m memory.Memory, merged bool, err error) {
+	d.Text = k.written(d.Text, &wrong)
+	if err := append(wrong, d.Validate("memory")...).Err(); err != nil {
+		return memory.Memory{}, false, err
+	}
+	payloadHash, err := memory.PayloadHash(struct {
+		Scope memory.Scope
+		Draft Draft
+	}{scope, d})
+	if err != nil {
+		return memory.Memory{}, false, err
+	}
+	now := k.Now()
 	if d.ObservedAt.IsZero() {
 		d.ObservedAt = now
 	}
@@ -149,7 +172,7 @@ func (k *Service) embed(ctx context.Context, user memory.User, entries []vectors
 
 // Revert undoes the newest change of a memory that can be undone, see vectorstore.Store.
 func (k *Service) Revert(ctx context.Context, user memory.User, id, revisionID string, audience memory.Audience) (memory.Memory, vectorstore.Revision, error) {
-	m, undone, err := k.Store.Revert(ctx, user, id, revisionID, audience, time.Now())
+	m, undone, err := k.Store.Revert(ctx, user, id, revisionID, audience, k.Now())
 	if err != nil || undone.Change != vectorstore.ChangeEdited && undone.Change != vectorstore.ChangeWithdrawn {
 		return m, undone, err
 	}
@@ -164,19 +187,40 @@ func (k *Service) Revert(ctx context.Context, user memory.User, id, revisionID s
 
 // Release ends a memory's quarantine.
 func (k *Service) Release(ctx context.Context, user memory.User, id string, audience memory.Audience) (memory.Memory, error) {
-	return k.Store.Release(ctx, user, id, audience, time.Now())
+	return k.Store.Release(ctx, user, id, audience, k.Now())
 }
 
-// Edit is a change of a memory. Nil fields stay unchanged; the others must be valid.
+// Edit is a change of a memory. Nil fields stay unchanged, and are not checked.
 type Edit struct {
 	Text       *string
 	Kind       *memory.Kind
 	Importance *float64
 }
 
-// Update changes a memory.
-func (k *Service) Update(ctx context.Context, user memory.User, id string, audience memory.Audience, e Edit) (memory.Memory, error) {
-	patch := vectorstore.Patch{Text: e.Text, Kind: e.Kind, Importance: e.Importance, At: time.Now()}
+// check replaces secrets in the text, and adds what is wrong with the edit to the violations found before.
+func (k *Service) check(e *Edit, wrong memory.Violations) error {
+	d := Draft{Text: "unchanged", Kind: memory.KindFact}
+	if e.Text != nil {
+		d.Text = k.written(*e.Text, &wrong)
+		e.Text = &d.Text
+	}
+	if e.Kind != nil {
+		d.Kind = *e.Kind
+	}
+	if e.Importance != nil {
+		d.Importance = *e.Importance
+	}
+	return append(wrong, d.Validate("memory")...).Err()
+}
+
+// Update changes a memory. wrong are the violations found before.
+func (k *Service) Update(
+	ctx context.Context, user memory.User, id string, audience memory.Audience, e Edit, wrong memory.Violations,
+) (memory.Memory, error) {
+	if err := k.check(&e, wrong); err != nil {
+		return memory.Memory{}, err
+	}
+	patch := vectorstore.Patch{Text: e.Text, Kind: e.Kind, Importance: e.Importance, At: k.Now()}
 	if e.Text != nil {
 		embeddings, err := k.Vectors.Embeddings(usage.WithUser(ctx, user), []string{*e.Text})
 		if err != nil {

@@ -211,7 +211,47 @@ func eraser(w *world) *manage.Eraser {
 			},
 		},
 		Purger: disk{w}, Memories: service(w), Sessions: talks{w}, Traces: traces{w}, Lists: shown{w},
+		Policies: session.Policies(func(namespace string) session.Policy { return session.Policy{Enabled: namespace != "off"} }),
 	})
+}
+
+// TestDeleteSessionNeedsSessions: nothing is done in a namespace without sessions.
+func TestDeleteSessionNeedsSessions(t *testing.T) {
+	w := &world{}
+	_, err := eraser(w).DeleteSession(t.Context(), session.Viewer{Namespace: "off"}, "s", true)
+	if !errors.Is(err, memory.ErrPrecondition) || len(w.steps) > 0 {
+		t.Errorf("%v, after %q", err, w.steps)
+	}
+}
+
+// TestWritesAreCheckedWithoutAServer: the service itself refuses what callers may not write.
+func TestWritesAreCheckedWithoutAServer(t *testing.T) {
+	w := &world{}
+	scope := memory.Scope{Namespace: "n", UserID: "u"}
+	_, _, err := service(w).Create(t.Context(), scope, manage.Draft{Kind: "odd"}, "", nil)
+	wantInvalid(t, err, "memory.text", "memory.kind")
+	_, err = service(w).Update(t.Context(), scope.User(), "m", memory.Everything(), manage.Edit{Importance: new(2.0)}, nil)
+	wantInvalid(t, err, "memory.importance")
+	_, err = (&manage.Settings{}).Update(t.Context(), scope.User(), manage.SettingsPatch{
+		TimeZone: new("Local"), Language: new("not a language"), MemorizeEvery: new(new(-1)),
+	}, nil)
+	wantInvalid(t, err, "settings.time_zone", "settings.language", "settings.memorize_every")
+	if len(w.steps) > 0 {
+		t.Errorf("did %q", w.steps)
+	}
+}
+
+func wantInvalid(t *testing.T, err error, fields ...string) {
+	t.Helper()
+	var got []string
+	if invalid, ok := errors.AsType[*memory.InvalidError](err); ok {
+		for _, v := range invalid.Violations {
+			got = append(got, v.Field)
+		}
+	}
+	if !slices.Equal(got, fields) {
+		t.Errorf("%v names %q, want %q", err, got, fields)
+	}
 }
 
 func exporter(w *world) *manage.Exporter {

@@ -14,7 +14,7 @@ import (
 const maxCandidates = 100
 
 // sayingTheSame returns the id of an active memory of the same visibility that says the same as a text, or "". It compares spelling
-// only (see similar.Same), because vectors of "likes tea" and "dislikes tea" are alike.
+// only (see compare.Same), because vectors of "likes tea" and "dislikes tea" are alike.
 func (k *Service) sayingTheSame(ctx context.Context, scope memory.Scope, text string) (string, error) {
 	filter := vectorstore.Filter{Audience: memory.OnlyVisibility(scope.Channel)}
 	hits, err := k.Store.SearchKeyword(ctx, scope.User(), text, filter, maxCandidates)
@@ -30,7 +30,8 @@ func (k *Service) sayingTheSame(ctx context.Context, scope memory.Scope, text st
 	return "", nil
 }
 
-// turns is a lock per user around compare and store. Without it two concurrent calls with nearly the same text would both store it.
+// turns has a lock for each user. A caller holds it while it compares and stores a text; otherwise two concurrent calls with nearly the
+// same text would both store it.
 type turns struct {
 	mu    sync.Mutex
 	users map[memory.User]*turn

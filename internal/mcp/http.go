@@ -37,8 +37,8 @@ type HTTPOptions struct {
 	User string
 	// MaxBytes is the maximum size of a request.
 	MaxBytes int64
-	// Refuse writes an error for a request that is not a valid message of the protocol.
-	Refuse func(w http.ResponseWriter, code int, message string)
+	// WriteError writes an error for a request that is not a valid message of the protocol.
+	WriteError func(w http.ResponseWriter, code int, message string)
 }
 
 // Handler serves the streamable HTTP form of the protocol. There are no sessions: each request is bound by its own headers and calls with
@@ -61,26 +61,26 @@ func Handler(conn grpc.ClientConnInterface, options HTTPOptions) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		binding, err := bind(r, options.User)
 		if err != nil {
-			options.Refuse(w, http.StatusBadRequest, err.Error())
+			options.WriteError(w, http.StatusBadRequest, err.Error())
 			return
 		}
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, options.MaxBytes))
 		if oversize := (*http.MaxBytesError)(nil); errors.As(err, &oversize) {
-			options.Refuse(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("the request is more than %d bytes", options.MaxBytes))
+			options.WriteError(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("the request is more than %d bytes", options.MaxBytes))
 			return
 		}
 		if overload := (*memory.OverloadError)(nil); errors.As(err, &overload) {
-			options.Refuse(w, http.StatusTooManyRequests, err.Error())
+			options.WriteError(w, http.StatusTooManyRequests, err.Error())
 			return
 		}
 		if err == nil && !utf8.Valid(body) { // the JSON decoder would replace invalid characters
 			err = errNotUTF8
 		}
 		if err != nil {
-			options.Refuse(w, http.StatusBadRequest, "the request cannot be read: "+err.Error())
+			options.WriteError(w, http.StatusBadRequest, "the request cannot be read: "+err.Error())
 			return
 		}
-		own := carrying{conn, callHeaders(r)}
+		own := headerConn{conn, callHeaders(r)}
 		server := NewServer(Clients{
 			Memory: memsidecarv1.NewMemoryServiceClient(
 				own,
@@ -125,7 +125,7 @@ func bind(r *http.Request, user string) (Binding, error) {
 	}
 	b := Binding{}
 	for scope, kind := range map[**memsidecarv1.Scope]memsidecarv1.ChannelKind{
-		&b.Sees: memsidecarv1.ChannelKind_CHANNEL_KIND_DIRECT, &b.Says: memsidecarv1.ChannelKind_CHANNEL_KIND_UNSPECIFIED,
+		&b.ReadScope: memsidecarv1.ChannelKind_CHANNEL_KIND_DIRECT, &b.WriteScope: memsidecarv1.ChannelKind_CHANNEL_KIND_UNSPECIFIED,
 	} {
 		if text := values[channelKindHeader]; text != "" {
 			given, ok := memsidecarv1.ChannelKind_value["CHANNEL_KIND_"+strings.ToUpper(text)]
@@ -152,13 +152,13 @@ func callHeaders(r *http.Request) metadata.MD {
 	return md
 }
 
-// carrying is a connection that adds headers to its calls.
-type carrying struct {
+// headerConn is a connection that adds headers to its calls.
+type headerConn struct {
 	grpc.ClientConnInterface
 	headers metadata.MD
 }
 
 // Invoke implements grpc.ClientConnInterface. No tool uses streams.
-func (c carrying) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
+func (c headerConn) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
 	return c.ClientConnInterface.Invoke(metadata.NewOutgoingContext(ctx, c.headers), method, args, reply, opts...)
 }

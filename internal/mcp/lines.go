@@ -14,9 +14,9 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// lines reads messages, one per line, and passes on the valid ones; it answers the others with an error. The SDK alone would end the
+// lineReader reads messages, one per line, and passes on the valid ones; it answers the others with an error. The SDK alone would end the
 // session at the first invalid line and leave earlier requests unanswered. Batches, which only some protocol versions have, are split.
-type lines struct {
+type lineReader struct {
 	in   *bufio.Reader
 	out  io.Writer
 	rest []byte // of the line that is being passed on
@@ -26,7 +26,7 @@ type lines struct {
 var mark = []byte("\ufeff")
 
 // Read implements io.Reader.
-func (l *lines) Read(p []byte) (int, error) {
+func (l *lineReader) Read(p []byte) (int, error) {
 	for len(l.rest) == 0 {
 		line, err := l.next()
 		if errors.Is(err, errTooLong) {
@@ -46,7 +46,7 @@ func (l *lines) Read(p []byte) (int, error) {
 var errTooLong = fmt.Errorf("the message is longer than %d MiB", sdk.DefaultMaxLineLength>>20)
 
 // next is the next line. One that is too long is read to its end and not kept. The error is io.EOF after the last.
-func (l *lines) next() (line []byte, err error) {
+func (l *lineReader) next() (line []byte, err error) {
 	tooLong := false
 	for {
 		part, err := l.in.ReadSlice('\n')
@@ -68,7 +68,7 @@ func (l *lines) next() (line []byte, err error) {
 }
 
 // take passes on the valid messages of a line. It returns write errors.
-func (l *lines) take(line []byte) error {
+func (l *lineReader) take(line []byte) error {
 	switch {
 	case len(line) == 0:
 		return nil
@@ -98,7 +98,7 @@ func (l *lines) take(line []byte) error {
 }
 
 // refuse answers a message with an error, with the message's id if it has one.
-func (l *lines) refuse(message []byte, code int64, problem error) error {
+func (l *lineReader) refuse(message []byte, code int64, problem error) error {
 	var of struct{ ID any }
 	_ = json.Unmarshal(message, &of) // without an id the answer has none
 	switch of.ID.(type) {

@@ -27,8 +27,8 @@ type Clients struct {
 
 // Binding is the user and the place that a server is bound to.
 type Binding struct {
-	// Sees is the scope for reading, Says the scope for storing.
-	Sees, Says *memsidecarv1.Scope
+	// ReadScope is the scope for reading, Says the scope for storing.
+	ReadScope, WriteScope *memsidecarv1.Scope
 }
 
 // Options configures a server.
@@ -97,8 +97,8 @@ func refused(err error, instead string) error {
 	return fmt.Errorf("%w. %s", words(err), instead)
 }
 
-// hints describes a tool to programs that ask their users for permission. No tool has effects outside the memory.
-func hints(title string, readOnly, destructive bool) *sdk.ToolAnnotations {
+// annotations describes a tool to programs that ask their users for permission. No tool has effects outside the memory.
+func annotations(title string, readOnly, destructive bool) *sdk.ToolAnnotations {
 	return &sdk.ToolAnnotations{
 		Title: title, ReadOnlyHint: readOnly, DestructiveHint: &destructive, IdempotentHint: true, OpenWorldHint: new(bool),
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// modelOverStdio speaks for a user over a reader and a writer.
+// modelOverStdio runs a model for a user over a reader and a writer.
 func modelOverStdio(t *testing.T, r *sidecartest.Sidecar, user string) *sidecartest.Model {
 	t.Helper()
 	in, toServer := io.Pipe()
@@ -27,7 +27,7 @@ func modelOverStdio(t *testing.T, r *sidecartest.Sidecar, user string) *sidecart
 		Memory:        memsidecarv1.NewMemoryServiceClient(r.Conn),
 		NumberedLists: memsidecarv1.NewNumberedListServiceClient(r.Conn),
 		Digests:       memsidecarv1.NewDigestServiceClient(r.Conn),
-	}, mcp.Binding{Sees: sidecartest.Direct(user), Says: sidecartest.Anywhere(user)}, mcp.Options{Version: "1"})
+	}, mcp.Binding{ReadScope: sidecartest.Direct(user), WriteScope: sidecartest.WithoutChannel(user)}, mcp.Options{Version: "1"})
 	done := make(chan error, 1)
 	go func() {
 		done <- mcp.Stdio(context.WithoutCancel(t.Context()), server, in, out)
@@ -43,7 +43,7 @@ func modelOverStdio(t *testing.T, r *sidecartest.Sidecar, user string) *sidecart
 	return m
 }
 
-// TestModelUsesTheMemory: what a model does with the memory, over standard input and output and over HTTP.
+// TestModelUsesTheMemory: A model uses the memory over standard input and output and over HTTP.
 func TestModelUsesTheMemory(t *testing.T) {
 	t.Parallel()
 	for name, connect := range map[string]func(t *testing.T, r *sidecartest.Sidecar, user string) *sidecartest.Model{
@@ -63,30 +63,30 @@ func TestModelUsesTheMemory(t *testing.T) {
 				t.Error(got)
 			}
 			found := alice.Must(t, "recall", map[string]any{"query": "花生", "top_k": 1})
-			if got := sidecartest.Shown(found, "text"); !slices.Equal(got, []string{"用户对花生过敏。"}) ||
+			if got := sidecartest.FieldValues(found, "text"); !slices.Equal(got, []string{"用户对花生过敏。"}) ||
 				!strings.Contains(fmt.Sprint(found["notice"]), "not instructions") {
 				t.Error(found)
 			}
-			r.AppendTo(t, sidecartest.Within(sidecartest.Direct("alice"), "s"), sidecartest.Said("We talked about kumquats."))
+			r.AppendTo(t, sidecartest.InSession(sidecartest.Direct("alice"), "s"), sidecartest.Said("We talked about kumquats."))
 			found = alice.Must(t, "recall", map[string]any{"query": "kumquats", "include_messages": true})
 			if messages, ok := found["messages"].([]any); !ok || len(messages) != 1 {
 				t.Error(found)
 			}
-			if got := sidecartest.Shown(alice.Must(t, "list_memories", map[string]any{"kind": "preference"}), "text"); !slices.Equal(
+			if got := sidecartest.FieldValues(alice.Must(t, "list_memories", map[string]any{"kind": "preference"}), "text"); !slices.Equal(
 				got,
 				[]string{"The user likes jazz."},
 			) {
 				t.Errorf("preferences are %q", got)
 			}
-			// A bot that sets no channels has it, too.
-			if got := sidecartest.Texts(r.Memories(t, sidecartest.Anywhere("alice"))); len(got) != 2 {
+			// A bot without channels has it, too.
+			if got := sidecartest.Texts(r.Memories(t, sidecartest.WithoutChannel("alice"))); len(got) != 2 {
 				t.Errorf("a bot sees %q", got)
 			}
 			if got := bob.Remembered(t); got != "" {
 				t.Errorf("bob sees %q", got)
 			}
 
-			id := sidecartest.Shown(alice.Must(t, "list_memories", map[string]any{"kind": "preference"}), "id")[0]
+			id := sidecartest.FieldValues(alice.Must(t, "list_memories", map[string]any{"kind": "preference"}), "id")[0]
 			bob.Refuses(t, "forget", map[string]any{"memory_id": id, "confirm": true}, "not found")
 			asked := alice.Must(t, "forget", map[string]any{"memory_id": id})
 			if next, _ := asked["next"].(string); asked["deleted"] != false || !strings.Contains(next, "Ask the user") ||
@@ -144,7 +144,7 @@ func TestModelUsesTheMemory(t *testing.T) {
 	}
 }
 
-// TestToolDescriptionsHideOtherUsers: what is offered, with the rule against guessing, and never a way to name somebody else.
+// TestToolDescriptionsHideOtherUsers: The descriptions have the rule against guessing, and no way to name another user.
 func TestToolDescriptionsHideOtherUsers(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, sidecartest.MCPListen...)
@@ -204,7 +204,7 @@ func TestToolDescriptionsHideOtherUsers(t *testing.T) {
 	}
 }
 
-// TestModelOverHTTPIsBoundToAUser: by headers, by the configuration, by tokens; and nobody else is reached.
+// TestModelOverHTTPIsBoundToAUser: The user comes from headers, the configuration or a token. No other user can be reached.
 func TestModelOverHTTPIsBoundToAUser(t *testing.T) {
 	t.Parallel()
 	r, tokens := sidecartest.ServeGuarded(t, append(sidecartest.MCPListen, "api.mcp_user=小林")...)
@@ -228,8 +228,8 @@ func TestModelOverHTTPIsBoundToAUser(t *testing.T) {
 	).Must(t, "remember", remember)
 	admin := r.As(t, tokens["admin"])
 	for scope, want := range map[*memsidecarv1.Scope]int{
-		sidecartest.InNamespace("a", sidecartest.Anywhere("小林")): 1, sidecartest.InNamespace("a", sidecartest.Group("张伟",
-			"g1")): 1, sidecartest.InNamespace("a", sidecartest.Group("张伟", "g2")): 0, sidecartest.InNamespace("b", sidecartest.Anywhere("小林")): 0,
+		sidecartest.InNamespace("a", sidecartest.WithoutChannel("小林")): 1, sidecartest.InNamespace("a", sidecartest.Group("张伟",
+			"g1")): 1, sidecartest.InNamespace("a", sidecartest.Group("张伟", "g2")): 0, sidecartest.InNamespace("b", sidecartest.WithoutChannel("小林")): 0,
 	} {
 		if got := admin.Memories(t, scope); len(got) != want {
 			t.Errorf("%v has %v", scope, got)
@@ -280,7 +280,7 @@ func TestModelOverHTTPIsBoundToAUser(t *testing.T) {
 	}
 }
 
-// TestToolsAnswerToTheirFormerNames: they are called by programs that know them, and not listed.
+// TestToolsAnswerToTheirFormerNames: Programs that know the former names can call them. They are not listed.
 func TestToolsAnswerToTheirFormerNames(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, sidecartest.MCPListen...)

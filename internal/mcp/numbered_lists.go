@@ -14,12 +14,12 @@ import (
 
 func (t *tools) addNumberedLists(server *sdk.Server) {
 	sdk.AddTool(server, &sdk.Tool{
-		Name: "put_numbered_list", Annotations: hints("Keep a numbered list", false, true),
+		Name: "put_numbered_list", Annotations: annotations("Keep a numbered list", false, true),
 		Description: "Keep the numbered list that you are about to show, in the order in which you show it, so that the user can answer with a number. " +
 			"It replaces the list shown before. Keys are the items' real URLs or ids, as a search returned them. " + neverGuess,
 	}, t.put)
 	sdk.AddTool(server, &sdk.Tool{
-		Name: "select_from_numbered_list", Annotations: hints("Look a number up", true, false),
+		Name: "select_from_numbered_list", Annotations: annotations("Look a number up", true, false),
 		Description: "What the user means by a number, an ordinal, several of them, a title, or none of them: returns the real items of " +
 			"the list shown last. " + neverGuess,
 	}, t.choose)
@@ -49,7 +49,7 @@ type numbered struct {
 }
 
 func (t *tools) put(ctx context.Context, _ *sdk.CallToolRequest, in putInput) (*sdk.CallToolResult, putOutput, error) {
-	request := &memsidecarv1.PutItemsRequest{Scope: t.Says, List: in.List}
+	request := &memsidecarv1.PutItemsRequest{Scope: t.WriteScope, List: in.List}
 	for i, item := range in.Items {
 		attributes := ""
 		if len(item.Attributes) > 0 {
@@ -96,7 +96,7 @@ type chosen struct {
 
 func (t *tools) choose(ctx context.Context, _ *sdk.CallToolRequest, in chooseInput) (*sdk.CallToolResult, chooseOutput, error) {
 	resp, err := t.NumberedLists.SelectItems(ctx, &memsidecarv1.SelectItemsRequest{
-		Scope: t.Says, List: in.List, Selector: &memsidecarv1.SelectItemsRequest_Text{Text: in.Answer},
+		Scope: t.WriteScope, List: in.List, Selector: &memsidecarv1.SelectItemsRequest_Text{Text: in.Answer},
 	})
 	if err != nil {
 		return nil, chooseOutput{}, refused(err, "Do not invent an item: ask the user which one they mean, or search again")

@@ -32,7 +32,7 @@ func (t *tools) addResources(server *sdk.Server) {
 }
 
 func (t *tools) notebook(ctx context.Context, r *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
-	resp, err := t.Digests.GetNotebook(ctx, &memsidecarv1.GetNotebookRequest{Scope: t.Sees})
+	resp, err := t.Digests.GetNotebook(ctx, &memsidecarv1.GetNotebookRequest{Scope: t.ReadScope})
 	if err != nil {
 		return nil, words(err)
 	}
@@ -44,7 +44,7 @@ func (t *tools) digest(ctx context.Context, r *sdk.ReadResourceRequest) (*sdk.Re
 	if day == today {
 		day = ""
 	}
-	resp, err := t.Digests.GetDigest(ctx, &memsidecarv1.GetDigestRequest{Scope: t.Sees, Day: day})
+	resp, err := t.Digests.GetDigest(ctx, &memsidecarv1.GetDigestRequest{Scope: t.ReadScope, Day: day})
 	if err != nil {
 		return nil, words(err)
 	}

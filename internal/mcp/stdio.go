@@ -15,28 +15,28 @@ import (
 // which the SDK alone would cancel.
 func Stdio(ctx context.Context, server *sdk.Server, in io.Reader, out io.Writer) error {
 	writer := &locked{Writer: out}
-	reader := &lines{in: bufio.NewReaderSize(in, 64<<10), out: writer}
-	err := server.Run(ctx, finishing{&sdk.IOTransport{Reader: io.NopCloser(reader), Writer: writer, MaxLineLength: -1}})
+	reader := &lineReader{in: bufio.NewReaderSize(in, 64<<10), out: writer}
+	err := server.Run(ctx, drainingTransport{&sdk.IOTransport{Reader: io.NopCloser(reader), Writer: writer, MaxLineLength: -1}})
 	if errors.Is(err, io.EOF) {
 		return nil
 	}
 	return err
 }
 
-// finishing is a transport that closes after all requests have been answered.
-type finishing struct{ sdk.Transport }
+// drainingTransport is a transport that closes after all requests have been answered.
+type drainingTransport struct{ sdk.Transport }
 
 // Connect implements sdk.Transport.
-func (f finishing) Connect(ctx context.Context) (sdk.Connection, error) {
+func (f drainingTransport) Connect(ctx context.Context) (sdk.Connection, error) {
 	conn, err := f.Transport.Connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	c := &finishingConn{Connection: conn, answered: make(chan struct{}, 1), closed: make(chan struct{}), open: map[jsonrpc.ID]bool{}}
+	c := &drainingConn{Connection: conn, answered: make(chan struct{}, 1), closed: make(chan struct{}), open: map[jsonrpc.ID]bool{}}
 	return c, nil
 }
 
-type finishingConn struct {
+type drainingConn struct {
 	sdk.Connection
 	mu       sync.Mutex
 	open     map[jsonrpc.ID]bool // pending requests
@@ -46,7 +46,7 @@ type finishingConn struct {
 }
 
 // Read implements sdk.Connection.
-func (c *finishingConn) Read(ctx context.Context) (jsonrpc.Message, error) {
+func (c *drainingConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 	message, err := c.Connection.Read(ctx)
 	if request, ok := message.(*jsonrpc.Request); ok && request.IsCall() {
 		c.mu.Lock()
@@ -66,7 +66,7 @@ func (c *finishingConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 }
 
 // Write implements sdk.Connection.
-func (c *finishingConn) Write(ctx context.Context, message jsonrpc.Message) error {
+func (c *drainingConn) Write(ctx context.Context, message jsonrpc.Message) error {
 	err := c.Connection.Write(ctx, message)
 	if response, ok := message.(*jsonrpc.Response); ok {
 		c.mu.Lock()
@@ -81,12 +81,12 @@ func (c *finishingConn) Write(ctx context.Context, message jsonrpc.Message) erro
 }
 
 // Close implements sdk.Connection.
-func (c *finishingConn) Close() error {
+func (c *drainingConn) Close() error {
 	c.once.Do(func() { close(c.closed) })
 	return c.Connection.Close()
 }
 
-func (c *finishingConn) waiting() bool {
+func (c *drainingConn) waiting() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.open) > 0

@@ -19,6 +19,14 @@ var (
 	ErrDamaged = errors.New("stored data is damaged")
 )
 
+// Storage reports whether the database is available.
+type Storage interface {
+	// Problem returns why storage cannot be read, or "".
+	Problem() string
+	// WriteProblem returns why storage that can be read cannot be written, or "".
+	WriteProblem() string
+}
+
 // DamagedError is one stored row that cannot be read. It is ErrDamaged.
 type DamagedError struct {
 	Table   string // of the database

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -186,6 +187,17 @@ type Settings struct {
 	// MemorizeEvery is after how many messages of people a conversation is considered, 0 is never; nil: as configured.
 	MemorizeEvery *int
 	UpdatedAt     time.Time
+}
+
+// MaxMemorizeEvery is the largest number of messages after which pending messages are considered.
+const MaxMemorizeEvery = 1000
+
+// MemorizeEveryProblem returns what is wrong with such a number, or "". nil is no number.
+func MemorizeEveryProblem(every *int) string {
+	if every != nil && (*every < 0 || *every > MaxMemorizeEvery) {
+		return fmt.Sprintf("is not between 0 and %d; 0 means never", MaxMemorizeEvery)
+	}
+	return ""
 }
 
 // Location is where the user is: in the time zone of the settings, else in the configured one.

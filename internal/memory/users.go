@@ -16,7 +16,7 @@ type UserQuery struct {
 	Namespace string
 	Prefix    string // of the user's id; only with UsersByID
 	Order     UserOrder
-	After     string // UserPage.Next of the page before, empty for the first
+	After     string // UserPage.Next of the previous page, empty for the first
 	Limit     int    // at least 1
 }
 
@@ -31,11 +31,11 @@ type UserSummary struct {
 	ID       string
 	Memories int64 // in all states
 	Sessions int64 // in which the user takes part
-	Messages int64 // of sessions: what the user said and was answered
+	Messages int64 // in sessions: the user's messages and the answers to them
 	Pending  int64 // considerations that are pending or running
-	// LastActive is when a message or a memory of the user was last stored, to within UserActivityStep; zero: none was.
+	// LastActive is when a message or a memory of the user was last stored, to within UserActivityStep. It is zero if none was.
 	LastActive time.Time
 }
 
-// UserActivityStep is the precision of UserSummary.LastActive: what is stored less than this after the last update does not update it.
+// UserActivityStep is the precision of UserSummary.LastActive: it is updated at most once in this time.
 const UserActivityStep = 10 * time.Minute

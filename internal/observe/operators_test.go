@@ -20,8 +20,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// TestMetricsAreThoseDocumented: all that the documentation promises is exported once the sidecar has done something, with the labels that it
-// names, and nothing else; and the numbers are right.
+// TestMetricsAreThoseDocumented: After some activity the sidecar exports exactly the documented metrics and labels, with correct values.
 func TestMetricsAreThoseDocumented(t *testing.T) {
 	t.Parallel()
 	p := providertest.Start(t, 8)
@@ -48,10 +47,10 @@ func TestMetricsAreThoseDocumented(t *testing.T) {
 	sidecartest.WantCode(t, err, codes.InvalidArgument)
 
 	var kinds, values map[string]string
-	sidecartest.Eventually(t, "both outcomes are counted", func() bool { // the one who waits is answered before
+	sidecartest.Eventually(t, "both outcomes are counted", func() bool { // a waiting caller gets the answer before
 		kinds, values = r.Scrape(t)
 		if kinds["memsidecar_queue_considerations"] == "" {
-			r.Late++ // the queue could not be asked in time
+			r.Late++ // the queue did not answer in time
 			return false
 		}
 		return values["consideration_delay_seconds_count"] == "2" && values[`background_last_success_timestamp_seconds{loop="traces"}`] != "0"
@@ -108,21 +107,22 @@ func TestMetricsAreThoseDocumented(t *testing.T) {
 			t.Errorf("%s is %q", line, v)
 		}
 	}
-	if _, text := r.Look(t, "/metrics"); strings.Contains(text, "anna") || strings.Contains(text, "default") || !strings.Contains(text, "\ngo_goroutines ") {
-		t.Error("the metrics tell of users or namespaces, or nothing of the process")
+	if _, text := r.GetOps(t, "/metrics"); strings.Contains(text, "anna") || strings.Contains(text, "default") || !strings.Contains(text, "\ngo_goroutines ") {
+		t.Error("the metrics name users or namespaces, or lack those of the process")
 	}
 }
 
-// TestReadinessFollowsStorage: the process lives while storage is down, is not ready, and says why; and is ready again without a restart.
+// TestReadinessFollowsStorage: While storage is down, the process is alive but not ready, and says why. It becomes ready again without a
+// restart.
 func TestReadinessFollowsStorage(t *testing.T) {
-	t.Parallel() // it waits for the next attempt to open the database
+	t.Parallel() // waits for the next attempt to open the database
 	dir := filepath.Join(t.TempDir(), "data")
 	corrupt := sidecartest.Outages["corrupt"]
 	corrupt.Cause(t, dir)
 	r := sidecartest.ServeIn(t, dir, sidecartest.HTTPListen)
 	want := func(path string, status int, says string) {
 		t.Helper()
-		if got, text := r.Look(t, path); got != status || !strings.Contains(text, says) {
+		if got, text := r.GetOps(t, path); got != status || !strings.Contains(text, says) {
 			t.Errorf("%s is answered %d: %q", path, got, text)
 		}
 	}
@@ -130,35 +130,35 @@ func TestReadinessFollowsStorage(t *testing.T) {
 	want("/readyz", http.StatusServiceUnavailable, "storage: ")
 	want("/readyz", http.StatusServiceUnavailable, corrupt.Reason)
 	want("/debug/pprof/", http.StatusNotFound, "")
-	kinds, values := r.Scrape(t) // without the queue, and told so
+	kinds, values := r.Scrape(t) // without the queue, and with a note about it
 	if kinds["memsidecar_queue_considerations"] != "" || values[`breaker_state{component="storage",state="open"}`] == "" ||
 		values["scrape_problems_total"] == "" {
 		t.Errorf("during an outage %v", values)
 	}
 	corrupt.Cure(t, dir)
 	sidecartest.Eventually(t, "ready", func() bool {
-		status, _ := r.Look(t, "/readyz")
+		status, _ := r.GetOps(t, "/readyz")
 		return status == http.StatusOK
 	})
 	want("/healthz", http.StatusOK, "ok")
 }
 
-// TestProfilesAreServedWhenEnabled: they are served when they are asked for.
+// TestProfilesAreServedWhenEnabled: Profiles are served only if they are enabled.
 func TestProfilesAreServedWhenEnabled(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, sidecartest.HTTPListen, "http.pprof=true")
 	for path, says := range map[string]string{"/debug/pprof/": "goroutine", "/debug/pprof/goroutine?debug=1": "goroutine profile:", "/debug/pprof/cmdline": ""} {
-		if status, text := r.Look(t, path); status != http.StatusOK || !strings.Contains(text, says) {
+		if status, text := r.GetOps(t, path); status != http.StatusOK || !strings.Contains(text, says) {
 			t.Errorf("%s is answered %d: %.100q", path, status, text)
 		}
 	}
-	if status, _ := r.Look(t, "/"); status != http.StatusNotFound {
+	if status, _ := r.GetOps(t, "/"); status != http.StatusNotFound {
 		t.Errorf("/ is answered %d", status)
 	}
 }
 
-// TestLogHasNoUserText: a busy run at the usual level writes down nothing that anybody said, a line for each call that fails, and of an
-// outage of the models one line when it begins and one when it ends.
+// TestLogHasNoUserText: At the usual level, the log of a busy run has no user text, one line per failed call, and for an outage of the
+// models one line at its start and one at its end.
 func TestLogHasNoUserText(t *testing.T) {
 	t.Parallel()
 	const secret = "紫罗兰XYZZY"
@@ -180,7 +180,7 @@ func TestLogHasNoUserText(t *testing.T) {
 		})
 		sidecartest.NoError(t, err)
 	}
-	sidecartest.Eventually(t, "the decision model is away", func() bool {
+	sidecartest.Eventually(t, "the decision model is unavailable", func() bool {
 		return r.Component(t, "decision").GetBreaker() == memsidecarv1.BreakerState_BREAKER_STATE_OPEN
 	})
 	r.Texts(t, user, secret+"?")
@@ -201,7 +201,7 @@ func TestLogHasNoUserText(t *testing.T) {
 
 	log := r.Log.String()
 	if strings.Contains(log, secret) || strings.Contains(log, "XYZZY") {
-		t.Errorf("the log has what people said:\n%s", log)
+		t.Errorf("the log contains user text:\n%s", log)
 	}
 	failing := regexp.MustCompile(`level=INFO msg=call method=Retrieve code=InvalidArgument duration=\S+ otel_trace_id=` + traceID + "\n")
 	if n := len(failing.FindAllString(log, -1)); n != 10 {

@@ -26,12 +26,12 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// collector takes spans as OpenTelemetry's does, over gRPC and HTTP.
+// collector receives spans like OpenTelemetry's collector, over gRPC and HTTP.
 type collector struct {
 	collectorv1.UnimplementedTraceServiceServer
 	mu    sync.Mutex
 	spans []*tracev1.Span
-	text  string // all that came
+	text  string // all received data
 }
 
 func (c *collector) Export(_ context.Context, r *collectorv1.ExportTraceServiceRequest) (*collectorv1.ExportTraceServiceResponse, error) {
@@ -72,7 +72,7 @@ func (c *collector) listen(t *testing.T, protocol string) string {
 	return "http://" + listener.Addr().String()
 }
 
-// find returns the spans of a name.
+// find returns the spans with a name.
 func (c *collector) find(name string) (found []*tracev1.Span) {
 	for _, s := range c.spans {
 		if s.GetName() == name {
@@ -82,7 +82,7 @@ func (c *collector) find(name string) (found []*tracev1.Span) {
 	return found
 }
 
-// below reports whether a span is below another, however far.
+// below reports whether a span is a descendant of another.
 func (c *collector) below(s, above *tracev1.Span) bool {
 	for range c.spans {
 		if string(s.GetParentSpanId()) == string(above.GetSpanId()) {
@@ -98,8 +98,8 @@ func (c *collector) below(s, above *tracev1.Span) bool {
 	return false
 }
 
-// TestConsiderationTraceLinksToItsCall: a call's span is below its caller's; the consideration that follows has a trace of its
-// own that is linked to the call, with the calls of models below it; and no span has what anybody said.
+// TestConsiderationTraceLinksToItsCall: A call's span is a child of its caller's. The consideration has its own trace, linked to the
+// call, with model calls below it. No span contains user text.
 func TestConsiderationTraceLinksToItsCall(t *testing.T) {
 	t.Parallel()
 	const caller, callerSpan = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
@@ -122,16 +122,16 @@ func TestConsiderationTraceLinksToItsCall(t *testing.T) {
 			sidecartest.Must(r.ConsiderMemorizing(ctx, &memsidecarv1.ConsiderMemorizingRequest{
 				Scope: sidecartest.Direct(
 					"u",
-				// asking again and again would make spans without end
-				), Messages: []*memsidecarv1.Message{sidecartest.Said("我喜欢" + secret)}, Wait: sidecartest.Patiently(),
+				// polling would create spans without end
+				), Messages: []*memsidecarv1.Message{sidecartest.Said("我喜欢" + secret)}, Wait: sidecartest.LongWait(),
 			}))(t)
 			_ = sidecartest.Must(r.Retrieve(ctx, &memsidecarv1.RetrieveRequest{Scope: sidecartest.Direct("u"), Query: secret}))(t)
 			p.Fail(providertest.BrokenJSON, providertest.Decision)
 			r.Consider(t, sidecartest.Direct("u"), sidecartest.Said("又是"+secret))
-			r.Stop() // sends what waits
+			r.Stop() // flushes the spans
 
 			if strings.Contains(c.text, secret) || strings.Contains(c.text, "XYZZY") {
-				t.Error("a span has what was said")
+				t.Error("a span contains user text")
 			}
 			if !regexp.MustCompile(`string_value: *"memsidecar"`).MatchString(c.text) {
 				t.Errorf("the resource is not named:\n%.500s", c.text)
@@ -150,7 +150,7 @@ func TestConsiderationTraceLinksToItsCall(t *testing.T) {
 				t.Errorf("the consideration is not linked to its call: %v", considered[0])
 			}
 			for _, name := range []string{"decide", "summarize", "embed", "apply", "chat model-of-decision", "chat model-of-summary", "embeddings model-of-embedding"} {
-				// What was said is embedded in the background, too, for recall, before or after.
+				// Messages are also embedded in the background, before or after.
 				if spans := c.find(name); !slices.ContainsFunc(spans, func(s *tracev1.Span) bool { return c.below(s, considered[0]) }) {
 					t.Errorf("%q: %v", name, spans)
 				}
@@ -174,16 +174,16 @@ func TestConsiderationTraceLinksToItsCall(t *testing.T) {
 	}
 }
 
-// TestMissingCollectorDelaysNothing: when nobody takes the spans, nothing waits for them, and the log says it once.
+// TestMissingCollectorDelaysNothing: Without a collector nothing waits, and the log reports it once.
 func TestMissingCollectorDelaysNothing(t *testing.T) {
 	t.Parallel()
-	r := sidecartest.Serve(t, "otel.protocol=http", "otel.endpoint=http://127.0.0.1:1") // a port that nobody else takes
+	r := sidecartest.Serve(t, "otel.protocol=http", "otel.endpoint=http://127.0.0.1:1") // no collector listens there
 	if c := r.Consider(t, sidecartest.Direct("u"), sidecartest.Said("I am allergic to peanuts.")); c.GetState() != sidecartest.Remembered {
 		t.Error(c)
 	}
 	r.Stop()
 	if n := strings.Count(r.Log.String(), "spans do not reach the collector"); n != 1 {
-		t.Errorf("told %d times:\n%s", n, r.Log)
+		t.Errorf("reported %d times:\n%s", n, r.Log)
 	}
 }
 

@@ -2,11 +2,12 @@
 package prompt
 
 import (
-	"regexp"
 	"strings"
 	"unicode"
 
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 )
 
 // Line makes one line of stored text: without the characters that hide or reverse text, and without anything that reads as
@@ -89,11 +90,11 @@ func Markdown(text string) string {
 
 var (
 	// Full-width brackets are < after NFKC.
-	tags         = regexp.MustCompile(`([<＜﹤])([A-Za-z/])`)
-	declarations = regexp.MustCompile(`([<＜﹤])([!?！？])`) // escaped so that nothing that looks for comments alone finds one
+	tags         = lazyregexp.New(`([<＜﹤])([A-Za-z/])`)
+	declarations = lazyregexp.New(`([<＜﹤])([!?！？])`) // escaped so that nothing that looks for comments alone finds one
 	// What begins something at the beginning of a line.
-	opening  = regexp.MustCompile(`^(?:[-+*#>~=|]|\[[^\]]*\]:)`)
-	numbered = regexp.MustCompile(`^([0-9]{1,9})([.)] )`)
+	opening  = lazyregexp.New(`^(?:[-+*#>~=|]|\[[^\]]*\]:)`)
+	numbered = lazyregexp.New(`^([0-9]{1,9})([.)] )`)
 )
 
 // harmless removes invisible characters and breaks the tokens of chat templates.

@@ -11,6 +11,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/net/html/atom"
+
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 )
 
 // Models' chat templates mark roles, turns, tools and thoughts with tokens that are written as text: <|im_start|>, [INST], <tool_call>.
@@ -31,7 +33,7 @@ import (
 // word is what the name of a token may be made of. "▁" is the space of some tokenizers, which DeepSeek's tokens have.
 const word = `[\pL\pN_▁.-]`
 
-var shapes = regexp.MustCompile(`<\||` +
+var shapes = lazyregexp.New(`<\||` +
 	`<` + word + `{1,60}\|>|` +
 	`<<\s*/?\s*[A-Z]{3,20}\s*>>|` +
 	`</?` + word + `{1,60}(?::` + word + `{1,60})?(?:\s*=[^<>]{0,200}|(?:\s+[\w:-]+\s*=[^<>]{0,200})+)?\s*/?>|` +
@@ -39,9 +41,9 @@ var shapes = regexp.MustCompile(`<\||` +
 	`\[/?` + word + `{1,60}\]`)
 
 var (
-	control = regexp.MustCompile(`^[a-z]?[A-Z][A-Z0-9_]{2,}$`)
-	digits  = regexp.MustCompile(`[0-9]+`)
-	element = regexp.MustCompile(`^[<\[]+\s*/?\s*(` + word + `+(?::` + word + `+)?)`)
+	control = lazyregexp.New(`^[a-z]?[A-Z][A-Z0-9_]{2,}$`)
+	digits  = lazyregexp.New(`[0-9]+`)
+	element = lazyregexp.New(`^[<\[]+\s*/?\s*(` + word + `+(?::` + word + `+)?)`)
 )
 
 //go:embed tokens.txt

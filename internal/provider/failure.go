@@ -24,24 +24,24 @@ const (
 
 // Failure describes a failed call.
 type Failure struct {
-	Target     string // "provider/model"
-	Err        error  // as the SDK returned it; never shown unchanged
-	Status     int    // HTTP status, 0 when there was no answer
-	Message    string // the provider's message
-	Mendable   bool   // the message rejects a key, an account or a model, with any status
-	Header     http.Header
-	RetryAfter time.Duration // from the body; a longer delay in the header has precedence
-	Key        secret.Value
+	Target      string // "provider/model"
+	Err         error  // as the SDK returned it; never shown unchanged
+	Status      int    // HTTP status, 0 when there was no answer
+	Message     string // the provider's message
+	Correctable bool   // the message rejects a key, an account or a model, with any status
+	Header      http.Header
+	RetryAfter  time.Duration // from the body; a longer delay in the header has precedence
+	Key         secret.Value
 }
 
-// Failures returns a function that converts the errors of an SDK, as Failure.Error does. It is a closure so that printing the struct that
+// ErrorConverter returns a function that converts the errors of an SDK, as Failure.Error does. It is a closure so that printing the struct that
 // holds it does not show the key.
-func Failures(t Target, key secret.Value) func(ctx context.Context, err error) error {
+func ErrorConverter(t Target, key secret.Value) func(ctx context.Context, err error) error {
 	return func(ctx context.Context, err error) error {
 		f := Failure{Target: t.Name(), Err: err, Key: key}
 		if status, ok := StatusOf(err); ok {
 			f.Status, f.Message, f.Header, f.RetryAfter = status.Status, status.Message, status.Header, status.RetryDelay
-			f.Mendable = status.Mendable()
+			f.Correctable = status.Correctable()
 		}
 		return f.Error(ctx)
 	}
@@ -65,18 +65,18 @@ func (f Failure) Error(ctx context.Context) error {
 		text = strings.TrimSuffix(fmt.Sprintf("HTTP %d %s: %s", f.Status, http.StatusText(f.Status), text), ": ")
 	}
 	err := fmt.Errorf("%s: %s", f.Target, text)
-	if !f.passes() {
+	if !f.isTransient() {
 		return &memory.RefusedError{Err: err}
 	}
 	return &memory.TransientError{Err: err, RetryAfter: min(max(f.RetryAfter, retryAfter(f.Header)), maxRetryAfter)}
 }
 
-// passes reports whether a retry may help. That includes what an operator can correct while the work is pending: a rejected key or model, a
+// isTransient reports whether a retry may help. That includes what an operator can correct while the work is pending: a rejected key or model, a
 // wrong endpoint, an account without money. A retry does not help when the request itself is wrong.
-func (f Failure) passes() bool {
+func (f Failure) isTransient() bool {
 	switch f.Status {
 	case http.StatusBadRequest, http.StatusUnprocessableEntity:
-		return f.Mendable
+		return f.Correctable
 	case http.StatusRequestEntityTooLarge, http.StatusRequestURITooLong, http.StatusUnavailableForLegalReasons:
 		return false
 	}
@@ -128,15 +128,15 @@ func IsFailure(err error) bool {
 	return ok && transient != nil && !errors.Is(err, context.Canceled)
 }
 
-// Delay returns, for breakers, the delay before a retry that a failure asks for.
-func Delay(err error) time.Duration {
+// RetryDelay returns, for breakers, the delay before a retry that a failure asks for.
+func RetryDelay(err error) time.Duration {
 	if transient, ok := errors.AsType[*memory.TransientError](err); ok {
 		return transient.RetryAfter
 	}
 	return 0
 }
 
-// Unusable returns the error for an answer that cannot be used. A retry does not help.
-func Unusable(t Target, err error) error {
+// UnusableAnswer returns the error for an answer that cannot be used. A retry does not help.
+func UnusableAnswer(t Target, err error) error {
 	return &memory.RefusedError{Err: fmt.Errorf("%s: %w", t.Name(), err)}
 }

@@ -24,15 +24,15 @@ const (
 type Provider struct {
 	Name     string
 	Protocol Protocol
-	BaseURL  string   // empty: there is no default, it must be configured
+	BaseURL  string   // empty: no default, must be configured
 	KeyVars  []string // environment variables for its key, preferred first; none: it needs no key
-	// Default models; empty when there is none.
+	// Default models; may be empty.
 	TextModel, EmbeddingModel string
 	// Local means that it usually runs on this machine.
 	Local bool
 }
 
-func known() map[string]Provider {
+func providers() map[string]Provider {
 	list := []Provider{
 		{
 			Name: "gemini", Protocol: Gemini, KeyVars: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"},
@@ -77,7 +77,7 @@ func known() map[string]Provider {
 // Find returns a provider by its name in any case. "google" is an alias of gemini, and "dashscope" of qwen. The error lists the known
 // names.
 func Find(name string) (Provider, error) {
-	all := known()
+	all := providers()
 	if p, ok := all[strings.ToLower(name)]; ok {
 		return p, nil
 	}
@@ -127,7 +127,7 @@ func Resolve(name, model, endpoint string, usual func(Provider) string) (Target,
 	}
 	t := Target{Provider: p, Model: model, BaseURL: p.BaseURL}
 	if endpoint != "" {
-		named, err := t.at(endpoint)
+		named, err := t.parseEndpoint(endpoint)
 		if err != nil {
 			return Target{}, err
 		}
@@ -150,8 +150,8 @@ func Resolve(name, model, endpoint string, usual func(Provider) string) (Target,
 	return t, nil
 }
 
-// at parses the endpoint and returns the model that it names, if any.
-func (t *Target) at(endpoint string) (model string, err error) {
+// parseEndpoint parses the endpoint and returns the model that it names, if any.
+func (t *Target) parseEndpoint(endpoint string) (model string, err error) {
 	u, err := url.Parse(endpoint)
 	if err == nil && (u.User != nil || u.RawQuery != "" || u.Fragment != "") { // these may contain a key, so they are not shown
 		return "", errors.New("endpoint contains a user, a query or a fragment: set the URL alone, and the key as api_key")

@@ -48,10 +48,10 @@ func (e *StatusError) Blocked() bool {
 	)
 }
 
-// Mendable reports whether the answer rejects a key, an account or a model. Some of these come as HTTP 400: from Gemini a rejected key
+// Correctable reports whether the answer rejects a key, an account or a model. Some of these come as HTTP 400: from Gemini a rejected key
 // ("API key not valid"), and a region or an account (FAILED_PRECONDITION); from DeepSeek ("Model Not Exist"), SiliconFlow and Zhipu an
 // unknown model.
-func (e *StatusError) Mendable() bool {
+func (e *StatusError) Correctable() bool {
 	if containsAny(e.body, "api_key_invalid", "invalid_api_key", "failed_precondition", "model_not_found", `"1211"`) {
 		return true
 	}

@@ -18,10 +18,10 @@ import (
 	"github.com/memsidecar/memsidecar/internal/secret"
 )
 
-// awkwardKey is written in other ways by URLs and quotes.
+// awkwardKey is changed by URL encoding and quoting.
 const awkwardKey = secret.Value(`sk/never+to"be&shown`)
 
-// failing returns the error of a call through the real SDK to a server that answers so, and what it means.
+// failing calls a server with this answer through the real SDK, and returns the error and its meaning.
 func failing(t *testing.T, status int, header map[string]string, body string) (sdk, meaning error) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -39,11 +39,11 @@ func failingAt(ctx context.Context, baseURL string) (sdk, meaning error) {
 	target := provider.Target{Provider: provider.Provider{Name: "p"}, Model: "m", BaseURL: baseURL}
 	service := openai.NewEmbeddingService(provider.OpenAIOptions(target, awkwardKey)...)
 	_, err := service.New(ctx, openai.EmbeddingNewParams{Model: "m"})
-	return err, provider.Failures(target, awkwardKey)(ctx, err)
+	return err, provider.ErrorConverter(target, awkwardKey)(ctx, err)
 }
 
-// TestMeanings: bodies as the providers write them.
-func TestMeanings(t *testing.T) {
+// TestFailuresAreClassified: The bodies are those of the real providers.
+func TestFailuresAreClassified(t *testing.T) {
 	openAI := func(message, code string) string {
 		return fmt.Sprintf(`{"error":{"message":%q,"type":"invalid_request_error","param":null,"code":%q}}`, message, code)
 	}
@@ -146,8 +146,8 @@ func TestMeanings(t *testing.T) {
 	}
 }
 
-// TestNoKeyInErrors: neither the text of any error in the chain nor what errors.As can reach holds the key, in any form.
-func TestNoKeyInErrors(t *testing.T) {
+// TestErrorsDoNotContainTheKey: No error's text, and nothing that errors.As finds, contains the key in any form.
+func TestErrorsDoNotContainTheKey(t *testing.T) {
 	echo := awkwardKey.Reveal() + " " + "sk%2Fnever%2Bto%22be%26shown" + ` sk/never+to\"be&shown`
 	closed := httptest.NewServer(nil)
 	closed.Close()
@@ -187,7 +187,7 @@ func TestNoKeyInErrors(t *testing.T) {
 	}
 }
 
-func TestACallerThatGaveUpIsNoFailure(t *testing.T) {
+func TestCancelledCallIsNoFailure(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -204,10 +204,10 @@ func TestACallerThatGaveUpIsNoFailure(t *testing.T) {
 	}
 }
 
-// TestTheKeyStaysHome: it goes to the configured endpoint, not to where that redirects to.
-func TestTheKeyStaysHome(t *testing.T) {
+// TestKeyIsNotSentToRedirects: The key is sent to the configured endpoint, not to a redirect's target.
+func TestKeyIsNotSentToRedirects(t *testing.T) {
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		t.Errorf("somebody else got %v", r.Header)
+		t.Errorf("another server got %v", r.Header)
 	}))
 	defer elsewhere.Close()
 	target := provider.Target{Provider: provider.Provider{Name: "p"}, Model: "m"}
@@ -229,8 +229,8 @@ func TestTheKeyStaysHome(t *testing.T) {
 	}
 }
 
-// TestAnswersAreBounded: a server that never ends does not take all memory.
-func TestAnswersAreBounded(t *testing.T) {
+// TestLargeAnswersAreCutOff: A server that sends without end does not exhaust the memory.
+func TestLargeAnswersAreCutOff(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		for chunk := []byte(strings.Repeat(" ", 1<<20)); r.Context().Err() == nil; {
@@ -254,7 +254,7 @@ func TestResolveMore(t *testing.T) {
 		{"", "openrouter/openrouter/auto", "openrouter/openrouter/auto"},
 		{"siliconflow", "BAAI/bge-m3", "siliconflow/BAAI/bge-m3"},
 		{"dashscope", "qwen/qwen-plus", "qwen/qwen-plus"},
-		{"openai", "deepseek/deepseek-chat", "openai/deepseek/deepseek-chat"}, // a gateway's name
+		{"openai", "deepseek/deepseek-chat", "openai/deepseek/deepseek-chat"}, // a gateway's model name
 	} {
 		got, err := provider.Resolve(test.name, test.model, "", text)
 		if err != nil || got.Name() != test.want {
@@ -288,7 +288,7 @@ func TestRemote(t *testing.T) {
 	}
 }
 
-// TestEveryProviderIsComplete: what a target needs is there, and a key's variable is named as everybody does.
+// TestEveryProviderIsComplete: Each provider has all that a target needs. Variables for keys have the usual names.
 func TestEveryProviderIsComplete(t *testing.T) {
 	_, err := provider.Find("?")
 	_, list, _ := strings.Cut(err.Error(), "use one of ")
@@ -307,8 +307,8 @@ func TestEveryProviderIsComplete(t *testing.T) {
 	}
 }
 
-// TestOneGeminiClient: the SDK's clients cannot be closed completely, so putting a model together again makes no more.
-func TestOneGeminiClient(t *testing.T) {
+// TestGeminiClientIsReused: The SDK's clients cannot be closed completely, so rebuilding a model must not create more.
+func TestGeminiClientIsReused(t *testing.T) {
 	get := func(baseURL string, key secret.Value) any {
 		c, err := provider.GeminiClient(provider.Target{BaseURL: baseURL}, key)
 		if err != nil {

@@ -29,7 +29,7 @@ func (p *Pool) expireRegularly() {
 }
 
 func (p *Pool) expire(ctx context.Context) error {
-	now := time.Now()
+	now := p.options.Now()
 	e := Expiry{Limit: expireStep}
 	if p.options.Retention > 0 {
 		e.EndedBefore = now.Add(-p.options.Retention)

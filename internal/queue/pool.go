@@ -31,6 +31,8 @@ type Options struct {
 	// Retention is how long ended considerations are kept, FailedRetention how long failed ones; 0 means forever.
 	Retention, FailedRetention time.Duration
 	Log                        *slog.Logger
+	// Now is the clock; by default time.Now.
+	Now func() time.Time
 	// Unavailable reports whether something that every job needs is unavailable. Optional.
 	Unavailable retry.Unavailable
 	// Heartbeat is called at each poll for jobs. Optional.
@@ -88,6 +90,9 @@ var errForgetting = errors.New("the user is being forgotten")
 
 // NewPool returns a pool; Start starts it.
 func NewPool(store Store, handler Handler, options Options) *Pool {
+	if options.Now == nil {
+		options.Now = time.Now
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Pool{
 		store: store, handler: handler, options: options,
@@ -195,9 +200,9 @@ func holds(job *Job, user memory.User) bool {
 
 // run claims jobs whenever there is room, until it is stopped.
 func (p *Pool) run() {
-	background.Run(p.ctx, p.notifier, func() (again time.Time) {
+	background.Run(p.ctx, p.options.Now, p.notifier, func() (again time.Time) {
 		if pause := p.claim(); pause >= 0 {
-			again = time.Now().Add(pause)
+			again = p.options.Now().Add(pause)
 		}
 		return again
 	})
@@ -217,7 +222,7 @@ func (p *Pool) claim() time.Duration {
 	p.mu.Unlock()
 
 	if recovering {
-		if err := p.store.Recover(p.ctx, mine, time.Now()); err != nil {
+		if err := p.store.Recover(p.ctx, mine, p.options.Now()); err != nil {
 			return p.claimFailed("recovering jobs", err)
 		}
 	}
@@ -232,7 +237,7 @@ func (p *Pool) claim() time.Duration {
 	if allowed <= 0 {
 		return -1 // the end of a job wakes the pool
 	}
-	jobs, next, err := p.store.Claim(p.ctx, time.Now(), allowed)
+	jobs, next, err := p.store.Claim(p.ctx, p.options.Now(), allowed)
 	if err != nil {
 		return p.claimFailed("claiming jobs", err)
 	}
@@ -244,7 +249,7 @@ func (p *Pool) claim() time.Duration {
 		return -1
 	}
 	// The clock may have been set forward when the job was postponed. The longest backoff limits the wait.
-	return min(max(0, time.Until(next)), p.failures.Pauses.Longest())
+	return min(max(0, next.Sub(p.options.Now())), p.failures.Pauses.Longest())
 }
 
 // checkEvery is the interval of checks for due times that are too late.
@@ -253,7 +258,7 @@ const checkEvery = time.Minute
 // makeDue makes postponed jobs due if the model recovered or the process just started. Otherwise it makes only those due whose due time
 // is later than this clock can have set, because the clock was ahead and has been corrected.
 func (p *Pool) makeDue() error {
-	now := time.Now()
+	now := p.options.Now()
 	p.mu.Lock()
 	resume := p.resume
 	if !resume && now.Sub(p.checked) < checkEvery {
@@ -346,7 +351,7 @@ func (p *Pool) attempt(ctx context.Context, job Job) (final bool, err error) {
 	if ctx.Err() != nil {
 		return false, ctx.Err() // blocked or stopping: the job runs again later
 	}
-	now := time.Now()
+	now := p.options.Now()
 	var due time.Time // of the next attempt
 	var transient *memory.TransientError
 	switch {

@@ -53,7 +53,7 @@ func DefaultPrompts() Prompts {
 // Problem says what is wrong with the wordings, or "".
 func (p Prompts) Problem() string {
 	if _, ok := p["en"]; !ok {
-		return "has no wording for en, which serves the languages that have none of their own"
+		return "has no wording for en, which is used for all languages without a wording"
 	}
 	for language, prompt := range p {
 		if strings.TrimSpace(prompt.Header) == "" || strings.TrimSpace(prompt.Footer) == "" {

@@ -27,7 +27,7 @@ func (r *Retriever) note(q Query, ranked, returned []Hit, degraded []Degradation
 			continue
 		}
 		detail.Memories++
-		r.uses.Add(vectorstore.Use{User: q.Scope.User(), MemoryID: h.Memory.ID, Count: 1, At: recording.At()})
+		r.uses.Add(vectorstore.Use{User: q.Scope.User(), MemoryID: h.Memory.ID, Count: 1, At: r.options.Now()})
 	}
 	if !r.Traces.Enabled() {
 		return

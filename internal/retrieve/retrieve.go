@@ -43,13 +43,12 @@ type Traces interface {
 type Deps struct {
 	Store    Store
 	Messages recall.Store // nil: no messages are found
+	// Sessions reports whether a namespace has sessions, the source of messages. Optional.
+	Sessions interface{ CheckEnabled(namespace string) error }
 	Settings Settings
 	Embedder embed.Embedder
 	Traces   Traces
-	// StorageProblem says why storage is down, or "". What is in memory is still searched then.
-	StorageProblem func() string
-	// WriteProblem says why storage accepts no writes although it can be read, or "". New messages are not stored then. Optional.
-	WriteProblem func() string
+	Storage  memory.Storage // while it is unavailable, what is in memory is still searched
 }
 
 // Options describes a Retriever.
@@ -63,6 +62,7 @@ type Options struct {
 	Prompts         Prompts
 	Labels          map[string]string // what messages of agents and users are headed by in the prompt, by id
 	Location        *time.Location    // for dates in the prompt, for users who set no time zone
+	Now             func() time.Time  // the clock; by default time.Now
 	Log             *slog.Logger
 	// Answered is called after each answer with what was missing in it. Optional; it must not block.
 	Answered func(missing []Degradation)
@@ -159,6 +159,9 @@ type Retriever struct {
 
 // New returns a Retriever that works until Close.
 func New(parts Deps, options Options) *Retriever {
+	if options.Now == nil {
+		options.Now = time.Now
+	}
 	return &Retriever{Deps: parts, options: options, uses: background.NewBatchWriter(parts.Store.MarkUsed, background.BatchOptions{
 		Name: "use counts", Every: time.Second, Max: 10_000, Log: options.Log,
 	})}
@@ -167,11 +170,16 @@ func New(parts Deps, options Options) *Retriever {
 // Close writes the use counts that wait.
 func (r *Retriever) Close() { r.uses.Close() }
 
-// Retrieve answers a query. It returns an error only when the caller gave up.
+// Retrieve answers a query. It returns an error only when the caller gave up, or asks for messages in a namespace without sessions.
 func (r *Retriever) Retrieve(ctx context.Context, q Query) (Result, error) {
+	if r.Sessions != nil && slices.Contains(q.Sources, Messages) {
+		if err := r.Sessions.CheckEnabled(q.Scope.Namespace); err != nil {
+			return Result{}, err
+		}
+	}
 	ctx, recording := trace.Begin(ctx, q.Scope)
 	started := recording.At()
-	now := q.at(started)
+	now := q.at(r.options.Now())
 	budget, cancel := context.WithTimeout(ctx, r.options.Budget)
 	defer cancel()
 
@@ -217,7 +225,7 @@ func (r *Retriever) Retrieve(ctx context.Context, q Query) (Result, error) {
 // degraded says what was missing, given how the two halves failed.
 func (r *Retriever) degraded(keyword, vector error) []Degradation {
 	var missing []Degradation
-	if problem := r.StorageProblem(); problem != "" {
+	if problem := r.Storage.Problem(); problem != "" {
 		missing = append(missing, Degradation{Storage, Unavailable, problem})
 	} else if keyword != nil {
 		// The keyword half needs nothing but the store.
@@ -229,10 +237,8 @@ func (r *Retriever) degraded(keyword, vector error) []Degradation {
 	default:
 		missing = append(missing, r.explain(Embedding, vector))
 	}
-	if r.WriteProblem != nil {
-		if problem := r.WriteProblem(); problem != "" {
-			missing = append(missing, Degradation{Storage, ReadOnly, problem})
-		}
+	if problem := r.Storage.WriteProblem(); problem != "" {
+		missing = append(missing, Degradation{Storage, ReadOnly, problem})
 	}
 	return missing
 }

@@ -112,13 +112,17 @@ func (w *world) Get(ctx context.Context, _ memory.User) (memory.Settings, error)
 	return w.userSettings, w.settings.wait(ctx)
 }
 
+func (w *world) Problem() string { return w.problem }
+
+func (w *world) WriteProblem() string { return "" }
+
 func (w *world) Enabled() bool { return true }
 
 func (w *world) Record(record trace.Record) { w.traces = append(w.traces, record) }
 
 func (w *world) retriever() *Retriever {
 	return New(Deps{
-		Store: w, Settings: w, Embedder: w, Traces: w, StorageProblem: func() string { return w.problem },
+		Store: w, Settings: w, Embedder: w, Traces: w, Storage: w,
 	}, Options{
 		Budget: budget, RecencyHalfLife: 30 * 24 * time.Hour, Prompts: DefaultPrompts(), Location: time.UTC,
 		Log: slog.New(slog.NewTextHandler(&w.log, nil)),

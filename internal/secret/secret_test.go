@@ -21,8 +21,8 @@ type config struct {
 	Keys map[string]secret.Value
 }
 
-// TestNeverShown: in whatever way it is printed, logged or encoded, alone or inside something.
-func TestNeverShown(t *testing.T) {
+// TestValueIsNeverShown: The value is hidden however it is printed, logged or encoded, alone or in a struct.
+func TestValueIsNeverShown(t *testing.T) {
 	key := secret.Value(plain)
 	inside := config{Key: key, Keys: map[string]secret.Value{"a": key}}
 	var shown []string
@@ -56,9 +56,9 @@ func TestNeverShown(t *testing.T) {
 	}
 }
 
-// TestRedact: a key is found as it is and as URLs and quotes write it.
+// TestRedact: A key is found as it is, and in the forms of URLs and quotes.
 func TestRedact(t *testing.T) {
-	key := secret.Value(plain + "\n") // as a file has it
+	key := secret.Value(plain + "\n") // as in a file
 	for _, text := range []string{
 		plain, "https://h/?key=" + url.QueryEscape(plain), "https://h/" + url.PathEscape(plain), fmt.Sprintf("%q", plain), plain + plain,
 	} {

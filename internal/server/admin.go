@@ -148,7 +148,7 @@ func (s *adminService) stored(ctx context.Context, scope memory.Scope, days int,
 // modelsStatus returns how many memories of all namespaces are still to be embedded. Callers without admin access get nil.
 func (s *adminService) modelsStatus(ctx context.Context) *memsidecarv1.ModelsStatus {
 	status := &memsidecarv1.ModelsStatus{EmbeddingFingerprint: s.Status.Fingerprint()}
-	if !operates(ctx) {
+	if !seesWholeSidecar(ctx) {
 		return status
 	}
 	if p := s.Status.Vectorizing(); p.Running || p.Refused > 0 {
@@ -168,7 +168,7 @@ type Pending struct {
 // queueTotal returns what is pending in all namespaces. Callers without admin access get nil.
 func (s *adminService) queueTotal(ctx context.Context) *memsidecarv1.QueueTotal {
 	p := s.Status.Pending()
-	if !p.Counted || !operates(ctx) {
+	if !p.Counted || !seesWholeSidecar(ctx) {
 		return nil
 	}
 	return &memsidecarv1.QueueTotal{
@@ -176,8 +176,8 @@ func (s *adminService) queueTotal(ctx context.Context) *memsidecarv1.QueueTotal 
 	}
 }
 
-// operates reports whether the caller may see figures about the sidecar as a whole.
-func operates(ctx context.Context) bool {
+// seesWholeSidecar reports whether the caller may see figures about the sidecar as a whole.
+func seesWholeSidecar(ctx context.Context) bool {
 	grant, _ := access.GrantOf(ctx)
 	return grant.Level >= access.Admin
 }

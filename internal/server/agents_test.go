@@ -20,7 +20,7 @@ func as(agent string, scope *memsidecarv1.Scope) *memsidecarv1.Scope {
 	return scope
 }
 
-// personaCalls are the calls that can be narrowed to one persona; each answers with what it shows.
+// personaCalls are the calls that can be limited to one persona. Each returns what it shows.
 func personaCalls() map[string]func(t *testing.T, r *sidecartest.Sidecar, scope *memsidecarv1.Scope, agent memsidecarv1.AgentFilter) (fmt.Stringer, error) {
 	top, neighbors, zero := proto.Int32(100), proto.Int32(20), proto.Float64(0)
 	return map[string]func(t *testing.T, r *sidecartest.Sidecar, scope *memsidecarv1.Scope, agent memsidecarv1.AgentFilter) (fmt.Stringer, error){
@@ -66,7 +66,7 @@ func TestAgentsSeeTheirOwnOrAllMemories(t *testing.T) {
 	for _, configured := range []string{"any", "this"} {
 		t.Run(configured, func(t *testing.T) {
 			r := sidecartest.Serve(t, "retrieval.agent="+configured, "digest.interval=0")
-			scope := sidecartest.Within(sidecartest.Direct("vera"), "s") // one conversation with all of them
+			scope := sidecartest.InSession(sidecartest.Direct("vera"), "s") // one conversation with all of them
 			for agent, fruit := range fruits {
 				spoken := as(agent, scope)
 				r.AppendTo(
@@ -115,14 +115,14 @@ func TestAgentsSeeTheirOwnOrAllMemories(t *testing.T) {
 				_, err = call(t, r, as("cook", sidecartest.Direct("vera")), 9)
 				sidecartest.WantInvalid(t, err, "agent")
 			}
-			// What a digest finds belongs to whom it was said to, and so does the memory that it becomes.
+			// A digest's finding belongs to the persona that it was said to. So does the memory made of it.
 			for _, m := range r.Memories(t, sidecartest.Direct("vera")) {
 				if fruit := fruits[m.GetScope().GetAgentId()]; !strings.Contains(m.GetText(), fruit) {
 					t.Errorf("%q learned %q", m.GetScope().GetAgentId(), m.GetText())
 				}
 			}
-			// The conversation itself is narrowed only when asked for, but for the window of a scope that names no session: nobody
-			// said that the personas are in one room.
+			// Conversations are limited to a persona only on request. The exception is the window of a scope without a session: nothing
+			// says that the personas are in one room.
 			for filter, want := range map[memsidecarv1.AgentFilter]int{byConfiguration: 9, byAny: 9, byThis: 3} {
 				listed := sidecartest.Must(
 					r.Sessions().ListMessages(t.Context(), &memsidecarv1.ListMessagesRequest{Scope: as("cook", scope), Agent: filter}),

@@ -16,7 +16,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// audit is the users and the total that an audit answers.
+// audit returns the users and the total of an audit.
 func audit(
 	t *testing.T,
 	r *sidecartest.Sidecar,

@@ -9,8 +9,9 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// TestInventedResultsStayOutOfTheWindow: where a numbered list is shown, a short reply without a tool call that claims what neither a tool nor the
-// list has is recorded, with the reason, and is not in the next window. It is so by default; what is true, and ordinary replies, stay.
+// TestInventedResultsStayOutOfTheWindow: While a numbered list is shown, a short reply without a tool call is recorded but kept out of
+// the next window if it claims something that is neither in the list nor in a tool's result. This is the default. True claims and
+// ordinary replies stay in the window.
 func TestInventedResultsStayOutOfTheWindow(t *testing.T) {
 	t.Parallel()
 	const claim = memsidecarv1.WithheldReason_WITHHELD_REASON_UNSUPPORTED_CLAIM
@@ -50,29 +51,29 @@ func TestInventedResultsStayOutOfTheWindow(t *testing.T) {
 			t.Errorf("%q is recorded as %s", reply, m)
 		}
 	}
-	// A dialogue that is handed over for considering is guarded alike.
+	// Dialogues sent to ConsiderMemorizing are checked, too.
 	const invented = "已找到第三部的资源，下载链接：https://www.gying.org/movies/45777"
 	r.Consider(t, scope, sidecartest.Said("3的链接"), sidecartest.Answered(invented))
 	if slices.Contains(window(scope), invented) {
 		t.Error("a considered reply with a made-up URL is in the window")
 	}
-	// What a tool answered is true, and where no list is shown the guard is off.
+	// A tool's result is true. Without a shown list nothing is checked.
 	tool := &memsidecarv1.Message{Role: memsidecarv1.Role_ROLE_TOOL, Content: `{"url": "https://cdn.example/f/77"}`}
 	sidecartest.Must(r.Sessions().AppendMessages(t.Context(), &memsidecarv1.AppendMessagesRequest{
 		Scope: scope, Messages: []*memsidecarv1.Message{sidecartest.Said("再查一下"), tool, sidecartest.Answered("查到了。")},
 	}))(t)
 	if done := say(scope, "链接呢", "链接是 https://cdn.example/f/77"); len(done.GetWithheld()) != 0 {
-		t.Errorf("what a tool answered is withheld: %s", done)
+		t.Errorf("a true claim is excluded: %s", done)
 	}
 	elsewhere := sidecartest.Direct("老王")
 	elsewhere.SessionId = "telegram_2"
 	if done := say(elsewhere, "链接呢", "链接是 https://www.gying.org/movies/45776"); len(done.GetWithheld()) != 0 {
-		t.Errorf("withheld without any list: %s", done)
+		t.Errorf("excluded without a list: %s", done)
 	}
-	// It can be turned off.
+	// The check can be turned off.
 	r.Stop()
 	r = sidecartest.ServeIn(t, r.Dir, "session.claim_max_chars=0")
 	if done := say(scope, "3", "链接：https://www.gying.org/movies/1"); len(done.GetWithheld()) != 0 {
-		t.Errorf("withheld although the guard is off: %s", done)
+		t.Errorf("excluded although the check is off: %s", done)
 	}
 }

@@ -32,7 +32,7 @@ func newCodec(maxBytes int) codec {
 
 // Marshal implements encoding.CodecV2.
 func (c codec) Marshal(v any) (mem.BufferSlice, error) {
-	if done, ok := v.(encoded); ok {
+	if done, ok := v.(encodedMessage); ok {
 		return done.data, nil
 	}
 	return c.CodecV2.Marshal(v)
@@ -61,12 +61,12 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 		return err
 	}
 	proto.Reset(message)
-	message.ProtoReflect().SetUnknown(problem(problems))
+	message.ProtoReflect().SetUnknown(problemField(problems))
 	return nil
 }
 
-// problem returns the unknown field that describes the problem.
-func problem(text []byte) protoreflect.RawFields {
+// problemField returns the unknown field that describes the problem.
+func problemField(text []byte) protoreflect.RawFields {
 	return protowire.AppendBytes(protowire.AppendTag(nil, problemsField, protowire.BytesType), text)
 }
 

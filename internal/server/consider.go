@@ -28,7 +28,7 @@ func (s *memoryService) ConsiderMemorizing(
 	checkRequestID(r.GetRequestId(), &v)
 	v.Check("turn_id", memory.IDProblem(r.GetTurnId()))
 	if len(r.GetMessages()) > 0 {
-		request.Dialogue.Messages = s.options.toMessages(r.GetMessages(), &v)
+		request.Dialogue.Messages = toMessages(r.GetMessages(), &v)
 		v = append(v, request.Dialogue.Validate()...)
 	}
 	if err := v.Err(); err != nil {

@@ -31,7 +31,7 @@ func TestAcknowledgedDialogueSurvivesARestart(t *testing.T) {
 	}
 	r.Stop()
 	r = sidecartest.ServeIn(t, r.Dir)
-	request.Wait = sidecartest.Patiently()
+	request.Wait = sidecartest.LongWait()
 	again := sidecartest.Must(r.ConsiderMemorizing(t.Context(), request))(t).GetConsideration()
 	if again.GetId() != c.GetId() || again.GetState() != sidecartest.Remembered {
 		t.Errorf("%s became %s", c, again)
@@ -57,9 +57,9 @@ func TestWaitIsCappedByTheServer(t *testing.T) {
 	if c.GetState() != sidecartest.Pending {
 		t.Errorf("is %s", c)
 	}
-	waits := r.Consideration(t, sidecartest.Direct("u"), "con_seeded_u")
-	if waits.GetState() != sidecartest.Pending || waits.GetError() != "the model is away" || waits.GetAttemptCount() != 1 {
-		t.Errorf("what waits for another attempt is %s", waits)
+	postponed := r.Consideration(t, sidecartest.Direct("u"), "con_seeded_u")
+	if postponed.GetState() != sidecartest.Pending || postponed.GetError() != "the model is away" || postponed.GetAttemptCount() != 1 {
+		t.Errorf("the postponed consideration is %s", postponed)
 	}
 }
 
@@ -68,7 +68,7 @@ func TestRepeatedRequestIDIsOneConsideration(t *testing.T) {
 	r := sidecartest.Serve(t)
 	request := func(text string, scope *memsidecarv1.Scope) *memsidecarv1.ConsiderMemorizingRequest {
 		return &memsidecarv1.ConsiderMemorizingRequest{
-			Scope: scope, Messages: []*memsidecarv1.Message{sidecartest.Said(text)}, RequestId: "id", Wait: sidecartest.Patiently(),
+			Scope: scope, Messages: []*memsidecarv1.Message{sidecartest.Said(text)}, RequestId: "id", Wait: sidecartest.LongWait(),
 		}
 	}
 	first := sidecartest.Must(r.ConsiderMemorizing(t.Context(), request("我喜欢吃辣", sidecartest.Direct("u"))))(t).GetConsideration()
@@ -134,7 +134,7 @@ func TestDialogueIsRememberedOrSkipped(t *testing.T) {
 	}
 }
 
-// TestFailedConsiderationCanBeRetried: A failed consideration has a reason, and RetryConsideration continues it.
+// TestFailedConsiderationCanBeRetried: A failed consideration has a reason. RetryConsideration resumes it.
 func TestFailedConsiderationCanBeRetried(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -150,13 +150,13 @@ func TestFailedConsiderationCanBeRetried(t *testing.T) {
 	if c.GetConsideration().GetState() != sidecartest.Pending {
 		t.Errorf("retried, it is %s", c)
 	}
-	r.Consider(t, sidecartest.Direct("u"), sidecartest.Said("ok")) // behind it in the same line
+	r.Consider(t, sidecartest.Direct("u"), sidecartest.Said("ok")) // queued after it
 	if c := r.Consideration(t, sidecartest.Direct("u"), id); c.GetState() != sidecartest.Remembered || c.GetError() != "" {
 		t.Errorf("after the retry it is %s", c)
 	}
 }
 
-// by is a message of a person in a group.
+// by returns a message of a person in a group.
 func by(speaker, text string) *memsidecarv1.Message {
 	m := sidecartest.Said(text)
 	m.SpeakerId = speaker
@@ -170,7 +170,7 @@ func TestGroupDialogueHasAnOutcomeForEachSpeaker(t *testing.T) {
 	scope := sidecartest.Group("alice", "g")
 	c := r.Consider(t, scope, by("alice", "I am allergic to peanuts."), by("bob", "My name is Bob."), sidecartest.Answered("Hello, both!"), by("carol", "ok"))
 	id := c.GetId()
-	r.Consider(t, sidecartest.Group("bob", "g"), sidecartest.Said("ok")) // bob's and carol's lines are done when what stands behind is
+	r.Consider(t, sidecartest.Group("bob", "g"), sidecartest.Said("ok")) // queued after bob's and carol's parts
 	r.Consider(t, sidecartest.Group("carol", "g"), sidecartest.Said("ok"))
 	want := map[string]string{"alice": "peanuts", "bob": "Bob", "carol": ""}
 	for user, word := range want {
@@ -189,10 +189,10 @@ func TestGroupDialogueHasAnOutcomeForEachSpeaker(t *testing.T) {
 			stored[0].GetProvenance().GetSpeakerId() != user {
 			t.Errorf("%s: %s stored %s", user, theirs, stored)
 		}
-		e := r.Export(t, sidecartest.Anywhere(user))
-		for other, theirWord := range want {
-			if other != user && theirWord != "" && e.Holds(theirWord) {
-				t.Errorf("%s's export holds %q of %s", user, theirWord, other)
+		e := r.Export(t, sidecartest.WithoutChannel(user))
+		for other, quoted := range want {
+			if other != user && quoted != "" && e.Holds(quoted) {
+				t.Errorf("%s's export holds %q of %s", user, quoted, other)
 			}
 		}
 		if !e.Holds("Hello, both!") || !e.Holds(word) {
@@ -263,7 +263,7 @@ func TestPausedUserIsNotRecorded(t *testing.T) {
 	if stored := r.Memories(t, sidecartest.Direct("bob")); len(stored) != 2 {
 		t.Errorf("bob, who is not paused, has %q", sidecartest.Texts(stored))
 	}
-	sidecartest.WantNoBytes(t, r.Dir, "Xanthippe")
+	sidecartest.WantNoFileWith(t, r.Dir, "Xanthippe")
 	pause(false)
 	if c := r.Consider(t, sidecartest.Direct("alice"), sidecartest.Said("My name is Anna.")); c.GetState() != sidecartest.Remembered {
 		t.Errorf("when no longer paused: %s", c)
@@ -276,7 +276,7 @@ func TestDeletedMemoryStaysDeleted(t *testing.T) {
 	r := sidecartest.Serve(t)
 	request := &memsidecarv1.ConsiderMemorizingRequest{
 		Scope: sidecartest.Direct("u"), Messages: []*memsidecarv1.Message{sidecartest.Said("I am allergic to peanuts. My name is Anna.")},
-		RequestId: "id", Wait: sidecartest.Patiently(),
+		RequestId: "id", Wait: sidecartest.LongWait(),
 	}
 	c := sidecartest.Must(r.ConsiderMemorizing(t.Context(), request))(t).GetConsideration()
 	if len(c.GetChanges()) != 2 {
@@ -305,7 +305,7 @@ func TestDeletedMemoryStaysDeleted(t *testing.T) {
 	}
 }
 
-// TestRepeatedStatementIsCountedOnce: A known statement is counted and not stored again.
+// TestRepeatedStatementIsCountedOnce: A statement that is stored already is counted, not stored again.
 func TestRepeatedStatementIsCountedOnce(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)

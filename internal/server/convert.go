@@ -162,15 +162,15 @@ func fromDurationPointer(d *time.Duration) *durationpb.Duration {
 }
 
 // toMessages converts messages to the form in which they are stored.
-func (o *Options) toMessages(list []*memsidecarv1.Message, v *memory.Violations) []memory.Message {
+func toMessages(list []*memsidecarv1.Message, v *memory.Violations) []memory.Message {
 	messages := make([]memory.Message, len(list))
 	for i, p := range list {
-		messages[i] = o.toMessage(p, fmt.Sprintf("messages[%d]", i), v)
+		messages[i] = toMessage(p, fmt.Sprintf("messages[%d]", i), v)
 	}
 	return messages
 }
 
-func (o *Options) toMessage(p *memsidecarv1.Message, at string, v *memory.Violations) memory.Message {
+func toMessage(p *memsidecarv1.Message, at string, v *memory.Violations) memory.Message {
 	m := memory.Message{
 		ID: p.GetId(), Role: roles.toDomain[p.GetRole()], Speaker: p.GetSpeakerId(), AgentID: p.GetAgentId(),
 		Content: p.GetContent(), Time: toTime(p.GetSendTime(), at+".send_time", v), Metadata: p.GetMetadataJson(),
@@ -183,7 +183,7 @@ func (o *Options) toMessage(p *memsidecarv1.Message, at string, v *memory.Violat
 			Time: toTime(call.GetStartTime(), in+".start_time", v),
 		})
 	}
-	return o.RedactHistory.Message(m)
+	return m
 }
 
 func fromMessages(messages []memory.Message) []*memsidecarv1.Message {
@@ -212,10 +212,8 @@ func fromToolCalls(calls []memory.ToolCall) []*memsidecarv1.ToolCall {
 	return list
 }
 
-func fromMemory(m *memory.Memory) *memsidecarv1.Memory { return fromMemoryAt(m, time.Now()) }
-
-// fromMemoryAt is a memory with its state at a time.
-func fromMemoryAt(m *memory.Memory, at time.Time) *memsidecarv1.Memory {
+// fromMemory is a memory with its state at a time.
+func fromMemory(m *memory.Memory, at time.Time) *memsidecarv1.Memory {
 	return &memsidecarv1.Memory{
 		Id: m.ID, Text: m.Text, Kind: kinds.toProto[m.Kind], Importance: &m.Importance, Explicit: m.Explicit,
 		Language: m.Language,
@@ -334,15 +332,9 @@ func fromEvery(every *int) *int32 {
 	return &n
 }
 
-func toEvery(set bool, value int32, field string, v *memory.Violations) *int {
-	if !set {
+func toEvery(value *int32) *int {
+	if value == nil {
 		return nil
 	}
-	if value < 0 || value > maxMemorizeEvery {
-		v.Add(field, "is not between 0 and %d; 0 means never", maxMemorizeEvery)
-	}
-	every := int(value)
-	return &every
+	return new(int(*value))
 }
-
-const maxMemorizeEvery = 1000

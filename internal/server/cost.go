@@ -20,7 +20,7 @@ const maxUsageDays = 31
 // usage adds the costs of models, for today and the requested days, and the state of the token budgets. note describes the work that rules
 // did because a budget was used up, or is "".
 func (s *adminService) usage(ctx context.Context, scope memory.Scope, days int) (_ *memsidecarv1.UsageStatus, note string, err error) {
-	now := time.Now()
+	now := s.options.Now()
 	sums, err := s.Status.Usage(ctx, scope.Namespace, now.AddDate(0, 0, 1-max(1, days)))
 	if err != nil {
 		return nil, "", err
@@ -85,14 +85,14 @@ func fallback(b budget.Standing) string {
 	until := b.Until.Format(time.RFC3339)
 	switch {
 	case b.Refused > 0:
-		return fmt.Sprintf("rules, for %s today: the daily token budget of the namespace is used up until %s", counted(b.Refused, "call"), until)
+		return fmt.Sprintf("rules, for %s today: the daily token budget of the namespace is used up until %s", quantity(b.Refused, "call"), until)
 	case b.RefusedUsers > 0:
-		return fmt.Sprintf("rules, for %s today: the daily token budget of a user is used up until %s", counted(b.RefusedUsers, "user"), until)
+		return fmt.Sprintf("rules, for %s today: the daily token budget of a user is used up until %s", quantity(b.RefusedUsers, "user"), until)
 	}
 	return ""
 }
 
-func counted(n int64, what string) string {
+func quantity(n int64, what string) string {
 	if n != 1 {
 		what += "s"
 	}

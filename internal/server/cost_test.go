@@ -17,13 +17,13 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// cost is the status of a namespace, and of a user of it, with what so many days cost.
+// cost returns the status of a namespace and one of its users, with the costs of a number of days.
 func cost(t *testing.T, r *sidecartest.Sidecar, scope *memsidecarv1.Scope, days int32) *memsidecarv1.GetStatusResponse {
 	t.Helper()
 	return sidecartest.Must(r.GetStatus(t.Context(), &memsidecarv1.GetStatusRequest{Scope: scope, UsageDays: days}))(t)
 }
 
-// wantDecidedBy considers something that both the model and the rules remember.
+// wantDecidedBy considers a dialogue that both the model and the rules remember.
 func wantDecidedBy(t *testing.T, r *sidecartest.Sidecar, scope *memsidecarv1.Scope, by, reason string) *memsidecarv1.Consideration {
 	t.Helper()
 	c := r.Consider(t, scope, sidecartest.Said("我对花生过敏。"), sidecartest.Answered("好的。"))
@@ -36,21 +36,22 @@ func wantDecidedBy(t *testing.T, r *sidecartest.Sidecar, scope *memsidecarv1.Sco
 
 const usedUp = "the daily token budget of the namespace is used up until "
 
-// TestUsedUpTokenBudgetFallsBackToRules: When the budget of a namespace is used up, rules replace the models and every answer
-// says so. Other namespaces keep their models.
+// TestUsedUpTokenBudgetFallsBackToRules: When a namespace has used up its budget, rules replace the models and every answer says so.
+// Other namespaces keep their models.
 func TestUsedUpTokenBudgetFallsBackToRules(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range sidecartest.Protocols() {
 		t.Run(protocol, func(t *testing.T) {
 			p := providertest.Start(t, 1000)
 			p.Take(59_000, 1000)
+			now := sidecartest.FromNoon()
 			dir, model := t.TempDir(), protocol+"/model-of-decision"
 			settings := append(
 				sidecartest.UseProvider(protocol, p),
 				"llm.daily_token_budget=100000",
 				"namespaces=[{name: big, daily_token_budget: 0}]",
 			)
-			r := sidecartest.ServeIn(t, dir, settings...)
+			r := sidecartest.ServeAt(t, now, dir, settings...)
 			wantDecidedBy(t, r, sidecartest.Direct("u"), model, "")
 			if b := cost(t, r, nil, 0).GetUsage().GetTokenBudgets(); len(b) != 1 || b[0].GetUsedTokens() < 120_000 ||
 				b[0].GetRefusedCallCount() != 0 {
@@ -75,21 +76,21 @@ func TestUsedUpTokenBudgetFallsBackToRules(t *testing.T) {
 			) != 0 {
 				t.Errorf("Retrieve is degraded: %v", resp.GetDegraded())
 			}
-			wantFallback(t, r, nil, "rules, for 3 calls today: "+usedUp) // two to decide, one to compare with what is known
+			wantFallback(t, r, nil, "rules, for 3 calls today: "+usedUp) // two to decide, one to compare with stored memories
 			wantFallback(t, r, &memsidecarv1.Scope{Namespace: "big"}, "")
 			if n := strings.Count(r.Log.String(), "a daily token budget is used up"); n != 1 {
 				t.Errorf("%d lines in the log", n)
 			}
 			before := cost(t, r, nil, 0).GetUsage().GetTokenBudgets()[0]
 			r.Stop()
-			r = sidecartest.ServeIn(t, dir, settings...)
+			r = sidecartest.ServeAt(t, now, dir, settings...)
 			wantSame(t, cost(t, r, nil, 0).GetUsage().GetTokenBudgets()[0], before)
 			wantDecidedBy(t, r, sidecartest.Direct("u"), "rules", usedUp)
 		})
 	}
 }
 
-// wantFallback looks at what the parts say about the rules that do their work.
+// wantFallback checks what the status says about the components that fell back to rules.
 func wantFallback(t *testing.T, r *sidecartest.Sidecar, scope *memsidecarv1.Scope, want string) {
 	t.Helper()
 	for _, c := range sidecartest.ComponentsOf(cost(t, r, scope, 0)) {
@@ -106,7 +107,7 @@ func wantFallback(t *testing.T, r *sidecartest.Sidecar, scope *memsidecarv1.Scop
 	}
 }
 
-// wantDegradedTrace looks for a component in the newest trace of a consideration.
+// wantDegradedTrace checks the newest trace of a consideration for a degraded component.
 func wantDegradedTrace(t *testing.T, r *sidecartest.Sidecar, scope *memsidecarv1.Scope, component memsidecarv1.DegradedComponent) {
 	t.Helper()
 	sidecartest.Eventually(t, "there is a trace", func() bool {
@@ -126,13 +127,14 @@ func wantDegradedTrace(t *testing.T, r *sidecartest.Sidecar, scope *memsidecarv1
 	})
 }
 
-// TestTokenBudgetOfAUser: one user's is used up, another's is not; the rules also summarise when only that does not fit in any
-// more; export and forgetting have the count.
+// TestTokenBudgetOfAUser: Users have separate budgets. Rules also summarise when only the summary exceeds the budget. Export and erasure
+// include the counts.
 func TestTokenBudgetOfAUser(t *testing.T) {
 	t.Parallel()
 	p := providertest.Start(t, 1000)
 	p.Take(60_000, 0)
-	r := sidecartest.Serve(t, append(sidecartest.UseProvider("openai", p), "llm.daily_user_token_budget=50000")...)
+	now := sidecartest.FromNoon()
+	r := sidecartest.ServeAt(t, now, t.TempDir(), append(sidecartest.UseProvider("openai", p), "llm.daily_user_token_budget=50000")...)
 	const own = "the daily token budget of the user is used up until "
 	c := wantDecidedBy(t, r, sidecartest.Direct("u"), "openai/model-of-decision", "; summarised by rules: "+own)
 	if texts := sidecartest.Texts(r.Memories(t, sidecartest.Direct("u"))); len(texts) != 1 || texts[0] != "用户对花生过敏" {
@@ -150,7 +152,7 @@ func TestTokenBudgetOfAUser(t *testing.T) {
 	if b := status.GetUsage().GetTokenBudgets(); len(b) != 1 || b[0].GetUserId() != "u" || b[0].GetLimitTokens() != 50_000 ||
 		b[0].GetUsedTokens() < 60_000 ||
 		b[0].GetRefusedCallCount() != 2 ||
-		!b[0].GetResetTime().AsTime().Equal(usage.DayAfter(time.Now())) {
+		!b[0].GetResetTime().AsTime().Equal(usage.DayAfter(now())) {
 		t.Errorf("the user's budget is %v (%s)", b, c.GetId())
 	}
 	if b := cost(t, r, nil, 0).GetUsage().GetTokenBudgets(); len(b) != 0 {
@@ -158,11 +160,11 @@ func TestTokenBudgetOfAUser(t *testing.T) {
 	}
 	records := r.Export(t, sidecartest.Direct("u")).Records
 	if last := records[len(records)-1].GetTokenCount(); last.GetTokens() < 60_000 || last.GetRefusedCallCount() != 2 ||
-		last.GetDay() != usage.Day(time.Now()) {
+		last.GetDay() != usage.Day(now()) {
 		t.Errorf("exported at last: %v", records[len(records)-1])
 	}
 	if receipt := sidecartest.Must(r.ForgetUser(
-		t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.Anywhere("u")},
+		t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.WithoutChannel("u")},
 	))(t); !receipt.GetTokenCountDeleted() {
 		t.Errorf("the receipt is %v", receipt)
 	}
@@ -172,12 +174,11 @@ func TestTokenBudgetOfAUser(t *testing.T) {
 	wantDecidedBy(t, r, sidecartest.Direct("u"), "openai/model-of-decision", own)
 }
 
-// TestTokenBudgetCountsFromMidnightUTC: Tokens of the day before do not count. A budget that is used up at the start stays
-// used up.
+// TestTokenBudgetCountsFromMidnightUTC: Tokens of the day before do not count. A budget that is used up at start remains used up.
 func TestTokenBudgetCountsFromMidnightUTC(t *testing.T) {
 	t.Parallel()
 	p := providertest.Start(t, 1000)
-	dir := t.TempDir()
+	dir, now := t.TempDir(), sidecartest.FromNoon()
 	taken := func(at time.Time) {
 		sidecartest.WithStorage(t, dir, func(s *sqlite.Storage) {
 			sidecartest.NoError(t, sqlstore.NewTokens(s).Add(t.Context(), []budget.Entry{{
@@ -185,17 +186,17 @@ func TestTokenBudgetCountsFromMidnightUTC(t *testing.T) {
 			}}))
 		})
 	}
-	taken(time.Now().Add(-24 * time.Hour))
+	taken(now().Add(-24 * time.Hour))
 	settings := append(sidecartest.UseProvider("openai", p), "llm.daily_token_budget=100000")
-	r := sidecartest.ServeIn(t, dir, settings...)
+	r := sidecartest.ServeAt(t, now, dir, settings...)
 	wantDecidedBy(t, r, sidecartest.Direct("u"), "openai/model-of-decision", "")
 	r.Stop()
-	taken(time.Now())
-	r = sidecartest.ServeIn(t, dir, settings...)
+	taken(now())
+	r = sidecartest.ServeAt(t, now, dir, settings...)
 	wantDecidedBy(t, r, sidecartest.Direct("u"), "rules", usedUp)
 }
 
-// TestConversationIsSummarizedByRulesWithoutBudget: A summary without the model says so.
+// TestConversationIsSummarizedByRulesWithoutBudget: A summary made without the model says so.
 func TestConversationIsSummarizedByRulesWithoutBudget(t *testing.T) {
 	t.Parallel()
 	p := providertest.Start(t, 1000)
@@ -209,7 +210,7 @@ func TestConversationIsSummarizedByRulesWithoutBudget(t *testing.T) {
 	sidecartest.Eventually(t, "there is a summary", func() bool {
 		window := sidecartest.Must(
 			r.Sessions().
-				GetContext(t.Context(), &memsidecarv1.GetContextRequest{Scope: sidecartest.Within(sidecartest.Direct("u"), session.GetId())}),
+				GetContext(t.Context(), &memsidecarv1.GetContextRequest{Scope: sidecartest.InSession(sidecartest.Direct("u"), session.GetId())}),
 		)(
 			t,
 		)
@@ -231,14 +232,14 @@ func TestStatusShowsTokensAndCosts(t *testing.T) {
 	t.Parallel()
 	p := providertest.Start(t, 1000)
 	p.Take(1_000_000, 100_000)
-	dir := t.TempDir()
+	dir, now := t.TempDir(), sidecartest.FromNoon()
 	for _, call := range []struct {
 		daysAgo int
 		model   string
 	}{{1, "openai/old"}, {6, "openai/old"}, {7, "openai/old"}, {6, "free/m"}} {
-		sidecartest.Spend(t, dir, call.daysAgo, call.model, 2_000_000, 1_000_000)
+		sidecartest.SeedUsage(t, dir, now().AddDate(0, 0, -call.daysAgo), call.model, 2_000_000, 1_000_000)
 	}
-	r := sidecartest.ServeIn(t, dir, append(
+	r := sidecartest.ServeAt(t, now, dir, append(
 		sidecartest.UseProvider("openai", p),
 		"llm.prices=[{model: openai/model-of-decision, input: 2, output: 10, currency: CNY}, {model: openai/old, input: 1, output: 3, "+
 			"currency: USD}, {model: openai/model-of-embedding, currency: USD}]",
@@ -266,7 +267,7 @@ func TestStatusShowsTokensAndCosts(t *testing.T) {
 	wantCosts("today", status.GetUsage().GetToday().GetCosts(), 3, 0)
 	wantCosts("seven days", status.GetUsage().GetCosts(), 3, 10)
 	days := status.GetUsage().GetDays()
-	if len(days) != 3 || days[0].GetDay() != usage.Day(time.Now()) || days[2].GetDay() != usage.Day(time.Now().UTC().AddDate(0, 0, -6)) ||
+	if len(days) != 3 || days[0].GetDay() != usage.Day(now()) || days[2].GetDay() != usage.Day(now().AddDate(0, 0, -6)) ||
 		len(days[2].GetModels()) != 2 ||
 		len(days[2].GetCosts()) != 1 ||
 		days[2].GetCosts()[0].GetAmount() != 5 {

@@ -24,7 +24,7 @@ func unaryMethods() []protoreflect.MethodDescriptor {
 	return unary
 }
 
-// broken is a valid message with a field's text made invalid UTF-8. The text is at least two bytes long.
+// broken returns a valid message in which one text field is invalid UTF-8. The text must have at least two bytes.
 func broken(t *testing.T, m proto.Message, text string) []byte {
 	t.Helper()
 	data := sidecartest.Must(proto.Marshal(m))(t)
@@ -34,8 +34,7 @@ func broken(t *testing.T, m proto.Message, text string) []byte {
 	return bytes.ReplaceAll(data, []byte(text), append([]byte("\xff\xfe"), text[2:]...))
 }
 
-// TestUndecodableRequestIsInvalidArgument: gRPC alone would answer INTERNAL or RESOURCE_EXHAUSTED, as if the server were at
-// fault.
+// TestUndecodableRequestIsInvalidArgument: gRPC alone would return INTERNAL or RESOURCE_EXHAUSTED, as if the server were at fault.
 func TestUndecodableRequestIsInvalidArgument(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "max_request_bytes=65536")
@@ -83,7 +82,7 @@ func methodOf(t *testing.T, name string) protoreflect.MethodDescriptor {
 	return nil
 }
 
-// TestUndecodableImportKeepsEarlierItems: Items before the broken message are stored.
+// TestUndecodableImportKeepsEarlierItems: Items before the malformed message are stored.
 func TestUndecodableImportKeepsEarlierItems(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "max_request_bytes=65536")

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 
-	"github.com/memsidecar/memsidecar/internal/decide"
 	"github.com/memsidecar/memsidecar/internal/digest"
 	"github.com/memsidecar/memsidecar/internal/digest/notebook"
 	"github.com/memsidecar/memsidecar/internal/memory"
@@ -12,7 +11,7 @@ import (
 
 // DigestDeps are the dependencies of the digest service.
 type DigestDeps struct {
-	Considerer *decide.Considerer
+	Summarizer *digest.Summarizer
 	Digests    *digest.Service
 	Notebook   *notebook.Service
 }
@@ -87,10 +86,7 @@ func (s *digestService) SummarizeDay(ctx context.Context, r *memsidecarv1.Summar
 	if err := v.Err(); err != nil {
 		return nil, err
 	}
-	if err := s.Considerer.ConsiderUser(ctx, viewer.User); err != nil { // the digest includes the memories that result
-		return nil, err
-	}
-	day, err := s.Digests.Summarize(ctx, viewer, r.GetDay(), spoken)
+	day, err := s.Summarizer.Summarize(ctx, viewer, r.GetDay(), spoken)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +112,7 @@ func (s *digestService) GetNotebook(ctx context.Context, r *memsidecarv1.GetNote
 	for _, section := range n.Sections {
 		of := &memsidecarv1.NotebookSection{Kind: kinds.toProto[section.Kind]}
 		for i := range section.Memories {
-			of.Memories = append(of.Memories, fromMemory(&section.Memories[i]))
+			of.Memories = append(of.Memories, fromMemory(&section.Memories[i], s.options.Now()))
 		}
 		p.Sections = append(p.Sections, of)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// tenTurns says ten things, and the bot answers each.
+// tenTurns considers ten messages of the user, each with an answer of the bot.
 func tenTurns(t *testing.T, r *sidecartest.Sidecar, scope *memsidecarv1.Scope) {
 	t.Helper()
 	for i := range 10 {
@@ -18,14 +18,13 @@ func tenTurns(t *testing.T, r *sidecartest.Sidecar, scope *memsidecarv1.Scope) {
 	}
 }
 
-// TestDigestCost: ten messages of a user cost three calls of a model, one to decide, one to summarise, and one for the
-// digest.
+// TestDigestCost: Ten messages cost three model calls: one to decide, one to summarise, one for the digest.
 func TestDigestCost(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range sidecartest.Protocols() {
 		t.Run(protocol, func(t *testing.T) {
 			p := providertest.Start(t, 1000)
-			r := sidecartest.Serve(t, append(sidecartest.UseProvider(protocol, p), "session.summary_max_chars=0")...)
+			r := sidecartest.ServeFromNoon(t, append(sidecartest.UseProvider(protocol, p), "session.summary_max_chars=0")...)
 			if c := r.Component(t, "digest"); c.GetImplementation() != protocol+"/model-of-summary" {
 				t.Errorf("the digest is made by %v", c)
 			}
@@ -39,7 +38,7 @@ func TestDigestCost(t *testing.T) {
 					t.Errorf("%d calls for the %s, want %d", got, part, want)
 				}
 			}
-			d := summarize(t, r, sidecartest.Direct("u"), "") // nothing is left: no call
+			d := summarize(t, r, sidecartest.Direct("u"), "") // nothing new: no call
 			if len(p.Requests(providertest.Digest)) != 1 || len(d.GetTopics()) == 0 || d.GetTopics()[0] != "tea" ||
 				d.GetTechnicalIssues()[0].GetSource().GetMadeBy() != protocol+"/model-of-summary" {
 				t.Errorf("after %d calls the digest is %v", len(p.Requests(providertest.Digest)), d)
@@ -48,7 +47,7 @@ func TestDigestCost(t *testing.T) {
 	}
 }
 
-// TestDigestModelPrecedesSummaryModel: the digest's own model comes before that of summary, and rules before any.
+// TestDigestModelPrecedesSummaryModel: The digest's own model is preferred to the summary's model, and any model to the rules.
 func TestDigestModelPrecedesSummaryModel(t *testing.T) {
 	t.Parallel()
 	p := providertest.Start(t, 1000)
@@ -61,17 +60,17 @@ func TestDigestModelPrecedesSummaryModel(t *testing.T) {
 	if c := own.Component(t, "digest"); c.GetImplementation() != "openai/cheap" {
 		t.Errorf("by environment it is %v", c)
 	}
-	if c := sidecartest.Serve(t, append(settings, "digest.provider=rules")...).Component(t, "digest"); c.GetImplementation() != "rules" {
+	if c := sidecartest.ServeFromNoon(t, append(settings, "digest.provider=rules")...).Component(t, "digest"); c.GetImplementation() != "rules" {
 		t.Errorf("by rules it is %v", c)
 	}
 }
 
-// TestDigestWaitsForItsModel: while the model is away what was said waits, and comes into the digest once, when it is back; an
-// answer that cannot be used is replaced by what the rules find.
-func TestDigestWaitsForItsModel(t *testing.T) {
+// TestDigestKeepsMessagesUntilItsModelRecovers: While the model is unavailable, messages stay pending. When it recovers they are added to the digest once.
+// An unusable answer of the model is replaced by the rules' findings.
+func TestDigestKeepsMessagesUntilItsModelRecovers(t *testing.T) {
 	t.Parallel()
 	p := providertest.Start(t, 1000)
-	r := sidecartest.Serve(t, append(sidecartest.UseProvider("openai", p), "session.memorize_every=0", "digest.interval=1")...)
+	r := sidecartest.ServeFromNoon(t, append(sidecartest.UseProvider("openai", p), "session.memorize_every=0", "digest.interval=1")...)
 	p.Fail(providertest.ServerError, providertest.Digest)
 	r.AppendTo(t, sidecartest.Direct("u"), sidecartest.Said("茶要泡多久？"), sidecartest.Answered("三分钟。"))
 	for request := range p.Arrived() {
@@ -91,26 +90,26 @@ func TestDigestWaitsForItsModel(t *testing.T) {
 	sidecartest.Eventually(t, "the rules have looked", func() bool { return issues(r.Digest(t, sidecartest.Direct("v"), "")) == oom+" => "+oomFixed })
 }
 
-// TestDigestDropsNumbersNobodySaid: A number that no message contains gets into no digest and no memory.
-func TestDigestDropsNumbersNobodySaid(t *testing.T) {
+// TestDigestDropsInventedNumbers: A number that occurs in no message is in no digest and no memory.
+func TestDigestDropsInventedNumbers(t *testing.T) {
 	t.Parallel()
 	p := providertest.Start(t, 1000)
-	r := sidecartest.Serve(t, append(sidecartest.UseProvider("openai", p), "session.memorize_every=0", "digest.enabled=false")...)
+	r := sidecartest.ServeFromNoon(t, append(sidecartest.UseProvider("openai", p), "session.memorize_every=0", "digest.enabled=false")...)
 	r.AppendTo(t, sidecartest.Direct("u"), sidecartest.Said("茶要泡多久？"), sidecartest.Answered("三分钟。"))
 	r.AppendTo(t, sidecartest.Direct("v"), sidecartest.Said("茶要泡多久？"), sidecartest.Answered("泡到香为止。"))
 	if d := summarize(t, r, sidecartest.Direct("u"), ""); issues(d) != "How long does it steep? => Three minutes." || d.GetWaitingCount() != 0 {
-		t.Errorf("what was said is told as %v", d)
+		t.Errorf("the digest of the messages is %v", d)
 	}
 	if d := summarize(t, r, sidecartest.Direct("v"), ""); issues(d) != "" || d.GetWaitingCount() != 0 {
-		t.Errorf("three minutes, which nobody said, are told in %v", d)
+		t.Errorf("an invented number is in the digest: %v", d)
 	}
 	if calls := len(p.Requests(providertest.Digest)); calls != 2 {
 		t.Errorf("%d calls for two digests", calls)
 	}
 }
 
-// TestDigestIncludesSkippedMessages: with a model, decisions, preferences and tasks of a message that considering skipped
-// are in the digest, and are no memories. What considering did remember is told once, and no more when the memory is deleted.
+// TestDigestIncludesSkippedMessages: With a model, the digest includes decisions, preferences and tasks from skipped messages, without
+// making memories of them. Memories of considerations are included once, and removed when the memory is deleted.
 func TestDigestIncludesSkippedMessages(t *testing.T) {
 	t.Parallel()
 	p := providertest.Start(t, 1000)
@@ -119,24 +118,24 @@ func TestDigestIncludesSkippedMessages(t *testing.T) {
 		"tasks": [{"text": "The user has to buy cups.", "messages": ["m0"]}], "issues": [], "insights": []}`)
 	p.Ignore("never mind")
 	p.Say("The user likes tea.")
-	r := sidecartest.Serve(t, append(sidecartest.UseProvider("openai", p), "digest.interval=0")...)
-	tell := func(user, text string) *memsidecarv1.Digest {
+	r := sidecartest.ServeFromNoon(t, append(sidecartest.UseProvider("openai", p), "digest.interval=0")...)
+	check := func(user, text string) *memsidecarv1.Digest {
 		t.Helper()
 		r.Consider(t, sidecartest.Direct(user), sidecartest.Said(text), sidecartest.Answered("OK."))
 		return summarize(t, r, sidecartest.Direct(user), "")
 	}
 	const text = "I like tea, I will drink no coffee in the evening, and I have to buy cups."
-	d := tell("skipped", text+" But never mind.")
+	d := check("skipped", text+" But never mind.")
 	if preferences(d) != "drink=tea" || len(d.GetDecisions()) != 1 || len(d.GetTasks()) != 1 {
-		t.Errorf("of what considering skipped the digest is %v", d)
+		t.Errorf("the digest of skipped messages is %v", d)
 	}
 	if list := r.Memories(t, sidecartest.Direct("skipped")); len(list) != 0 {
 		t.Errorf("remembered are %v", list)
 	}
-	d = tell("remembered", text)
+	d = check("remembered", text)
 	list := r.Memories(t, sidecartest.Direct("remembered"))
 	if len(d.GetPreferences()) != 1 || len(d.GetDecisions()) != 1 || len(d.GetTasks()) != 1 || len(list) != 1 {
-		t.Fatalf("of what considering remembered the digest is %v, and the memories are %v", d, list)
+		t.Fatalf("the digest of remembered messages is %v, and the memories are %v", d, list)
 	}
 	sidecartest.Must(r.DeleteMemory(t.Context(), &memsidecarv1.DeleteMemoryRequest{Scope: sidecartest.Direct("remembered"), MemoryId: list[0].GetId()}))(t)
 	if d := r.Digest(t, sidecartest.Direct("remembered"), ""); len(d.GetPreferences()) != 0 {

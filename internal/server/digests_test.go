@@ -22,7 +22,7 @@ func summarize(t *testing.T, r *sidecartest.Sidecar, scope *memsidecarv1.Scope, 
 	return sidecartest.Must(r.Digests().SummarizeDay(t.Context(), &memsidecarv1.SummarizeDayRequest{Scope: scope, Day: day}))(t).GetDigest()
 }
 
-// on is a message with a time.
+// on returns a message with a time.
 func on(at string, m *memsidecarv1.Message) *memsidecarv1.Message {
 	parsed, err := time.Parse(time.RFC3339, at)
 	if err != nil {
@@ -53,12 +53,12 @@ const (
 	oomFixed = "把环境变量GOMEMLIMIT设置成512MiB就可以了。"
 )
 
-// TestDigestIsMadeAfterTheInterval: enough messages make a digest by themselves, several runs and sessions one of the day, and
-// nothing is told twice. What is important is remembered, with where it comes from.
+// TestDigestIsMadeAfterTheInterval: Enough messages trigger a digest. Several runs and sessions share one digest a day, without
+// duplicates. Important findings become memories with their provenance.
 func TestDigestIsMadeAfterTheInterval(t *testing.T) {
 	t.Parallel()
-	r := sidecartest.Serve(t, "digest.interval=2", "session.memorize_every=0")
-	scope := sidecartest.Within(sidecartest.Direct("u"), "one")
+	r := sidecartest.ServeFromNoon(t, "digest.interval=2", "session.memorize_every=0")
+	scope := sidecartest.InSession(sidecartest.Direct("u"), "one")
 	r.AppendTo(t, scope, sidecartest.Said(oom), sidecartest.Answered(oomFixed))
 	if d := r.Digest(t, sidecartest.Direct("u"), ""); issues(d) != "" || d.GetWaitingCount() != 2 {
 		t.Errorf("after one message the digest is %v", d)
@@ -66,10 +66,10 @@ func TestDigestIsMadeAfterTheInterval(t *testing.T) {
 	r.AppendTo(t, scope, sidecartest.Said("我喜欢喝乌龙茶，不加糖。"), sidecartest.Answered("好。"))
 	want := oom + " => " + oomFixed
 	sidecartest.Eventually(t, "the digest is made", func() bool { return issues(r.Digest(t, sidecartest.Direct("u"), "")) == want })
-	// Another session says the same and something more.
+	// Another session repeats the statement and adds one.
 	r.AppendTo(
 		t,
-		sidecartest.Within(sidecartest.Direct("u"), "two"),
+		sidecartest.InSession(sidecartest.Direct("u"), "two"),
 		sidecartest.Said(oom),
 		sidecartest.Answered(oomFixed),
 		sidecartest.Said("我喜欢喝乌龙茶，不加糖！"),
@@ -77,7 +77,7 @@ func TestDigestIsMadeAfterTheInterval(t *testing.T) {
 		sidecartest.Answered("好。"),
 	)
 	sidecartest.Eventually(t, "the digest goes on", func() bool { return len(r.Digest(t, sidecartest.Direct("u"), "").GetDecisions()) == 1 })
-	sidecartest.Eventually(t, "what is important is remembered", func() bool { // after it is told
+	sidecartest.Eventually(t, "what is important is remembered", func() bool { // after the digest has them
 		list := r.Memories(t, sidecartest.Direct("u"))
 		return len(list) == 3 && !slices.ContainsFunc(list, func(m *memsidecarv1.Memory) bool {
 			return m.GetKind() != memsidecarv1.MemoryKind_MEMORY_KIND_DECISION && m.GetMentionCount() != 2
@@ -105,12 +105,12 @@ func TestDigestIsMadeAfterTheInterval(t *testing.T) {
 	}
 }
 
-// TestSummarizeDayIncludesPendingMessages: a digest that is asked for tells all that was said until then, what waits to be considered included, and
-// an answer that comes in a call of its own.
+// TestSummarizeDayIncludesPendingMessages: A requested digest includes everything said so far: pending considerations, and answers that
+// are appended in their own call.
 func TestSummarizeDayIncludesPendingMessages(t *testing.T) {
 	t.Parallel()
-	r := sidecartest.Serve(t, "digest.interval=2")
-	scope := sidecartest.Within(sidecartest.Direct("u"), "one")
+	r := sidecartest.ServeFromNoon(t, "digest.interval=2")
+	scope := sidecartest.InSession(sidecartest.Direct("u"), "one")
 	r.AppendTo(t, scope, sidecartest.Said("我决定下个月换工作。"))
 	r.AppendTo(t, scope, sidecartest.Answered("好。"))
 	r.AppendTo(t, scope, sidecartest.Said("我喜欢喝乌龙茶，不加糖。"+oom))
@@ -121,11 +121,10 @@ func TestSummarizeDayIncludesPendingMessages(t *testing.T) {
 	}
 }
 
-// TestDigestInAGroupOmitsDirectChats: A digest that is shown in a group has nothing from a direct chat, another group or
-// another user.
+// TestDigestInAGroupOmitsDirectChats: A digest shown in a group has nothing from a direct chat, another group or another user.
 func TestDigestInAGroupOmitsDirectChats(t *testing.T) {
 	t.Parallel()
-	r := sidecartest.Serve(t, "digest.interval=0", "time_zone=UTC")
+	r := sidecartest.ServeFromNoon(t, "digest.interval=0", "time_zone=UTC")
 	const day = "2026-11-01"
 	say := func(scope *memsidecarv1.Scope, text string) {
 		r.AppendTo(t, scope, on(day+"T10:00:00Z", sidecartest.Said(text)))
@@ -152,10 +151,10 @@ func TestDigestInAGroupOmitsDirectChats(t *testing.T) {
 	}
 }
 
-// TestDigestDayFollowsTheUsersTimeZone: The day of a message is that of the user's time zone, and ListDigests lists the days.
+// TestDigestDayFollowsTheUsersTimeZone: A message's day depends on the user's time zone. ListDigests lists the days.
 func TestDigestDayFollowsTheUsersTimeZone(t *testing.T) {
 	t.Parallel()
-	r := sidecartest.Serve(t, "digest.enabled=false", "time_zone=UTC", "session.memorize_every=0")
+	r := sidecartest.ServeFromNoon(t, "digest.enabled=false", "time_zone=UTC", "session.memorize_every=0")
 	r.AppendTo(
 		t,
 		sidecartest.Direct("u"),
@@ -175,7 +174,7 @@ func TestDigestDayFollowsTheUsersTimeZone(t *testing.T) {
 	sidecartest.Must(r.UpdateUserSettings(t.Context(), &memsidecarv1.UpdateUserSettingsRequest{
 		Scope: sidecartest.Direct("u"), Settings: &memsidecarv1.UserSettings{TimeZone: "Asia/Shanghai"},
 	}))(t)
-	summarize(t, r, sidecartest.Direct("u"), "2026-11-06") // where the user is it was said after midnight
+	summarize(t, r, sidecartest.Direct("u"), "2026-11-06") // in the user's time zone it was after midnight
 	var days []string
 	token := ""
 	for {
@@ -200,11 +199,10 @@ func TestDigestDayFollowsTheUsersTimeZone(t *testing.T) {
 	}
 }
 
-// TestDigestReusesConsiderations: what considering has found is in the digest and is not found again, and what is deleted is told
-// no more.
+// TestDigestReusesConsiderations: The digest reuses the findings of considerations. Deleted memories are removed from it.
 func TestDigestReusesConsiderations(t *testing.T) {
 	t.Parallel()
-	r := sidecartest.Serve(t, "digest.interval=0")
+	r := sidecartest.ServeFromNoon(t, "digest.interval=0")
 	r.Consider(t, sidecartest.Direct("u"), sidecartest.Said("我对花生过敏，喜欢吃辣。"), sidecartest.Answered("记住了。"))
 	d := summarize(t, r, sidecartest.Direct("u"), "")
 	memories := r.Memories(t, sidecartest.Direct("u"))
@@ -218,7 +216,7 @@ func TestDigestReusesConsiderations(t *testing.T) {
 		sidecartest.Must(r.DeleteMemory(t.Context(), &memsidecarv1.DeleteMemoryRequest{Scope: sidecartest.Direct("u"), MemoryId: m.GetId()}))(t)
 	}
 	if d := r.Digest(t, sidecartest.Direct("u"), ""); len(d.GetPreferences())+len(d.GetKeyInsights()) != 0 {
-		t.Errorf("deleted memories are still told: %v", d)
+		t.Errorf("the digest still has deleted memories: %v", d)
 	}
 }
 
@@ -226,7 +224,7 @@ func TestDigestReusesConsiderations(t *testing.T) {
 // reinforces the first.
 func TestDigestKeepsNegationsApart(t *testing.T) {
 	t.Parallel()
-	r := sidecartest.Serve(t, "digest.interval=0", "session.memorize_every=0")
+	r := sidecartest.ServeFromNoon(t, "digest.interval=0", "session.memorize_every=0")
 	r.Create(t, sidecartest.Direct("u"), "用户对花生过敏")
 	r.Create(t, sidecartest.Direct("u"), "用户非常喜欢古典音乐和爵士乐")
 	r.AppendTo(t, sidecartest.Direct("u"), sidecartest.Said("请记住：我对花生不过敏。"), sidecartest.Said("我很喜欢古典音乐和爵士乐。"))
@@ -245,29 +243,29 @@ func TestDigestKeepsNegationsApart(t *testing.T) {
 	}
 }
 
-// TestDigestOmitsPausedUsersAndDeletedSessions: nothing of a paused user is told, and with a session goes what came of it.
+// TestDigestOmitsPausedUsersAndDeletedSessions: A digest has nothing of paused users. Deleting a session removes its findings.
 func TestDigestOmitsPausedUsersAndDeletedSessions(t *testing.T) {
 	t.Parallel()
-	r := sidecartest.Serve(t, "digest.interval=1", "session.memorize_every=0")
+	r := sidecartest.ServeFromNoon(t, "digest.interval=1", "session.memorize_every=0")
 	pause := func(paused bool) {
 		sidecartest.Must(r.UpdateUserSettings(t.Context(), &memsidecarv1.UpdateUserSettingsRequest{
 			Scope: sidecartest.Direct("u"), Settings: &memsidecarv1.UserSettings{Paused: paused}, UpdateMask: sidecartest.Mask("paused"),
 		}))(t)
 	}
 	pause(true)
-	r.AppendTo(t, sidecartest.Within(sidecartest.Direct("u"), "secret"), sidecartest.Said("我喜欢蓝色的裙子。"))
+	r.AppendTo(t, sidecartest.InSession(sidecartest.Direct("u"), "secret"), sidecartest.Said("我喜欢蓝色的裙子。"))
 	_, err := r.Digests().SummarizeDay(t.Context(), &memsidecarv1.SummarizeDayRequest{Scope: sidecartest.Direct("u")})
 	if status.Code(err) != codes.FailedPrecondition {
 		t.Errorf("summarising a paused user's day is %v", err)
 	}
 	pause(false)
-	r.AppendTo(t, sidecartest.Within(sidecartest.Direct("u"), "kept"), sidecartest.Said("我喜欢绿色的帽子。"))
-	r.AppendTo(t, sidecartest.Within(sidecartest.Direct("u"), "doomed"), sidecartest.Said("我喜欢红色的鞋子。"))
+	r.AppendTo(t, sidecartest.InSession(sidecartest.Direct("u"), "kept"), sidecartest.Said("我喜欢绿色的帽子。"))
+	r.AppendTo(t, sidecartest.InSession(sidecartest.Direct("u"), "doomed"), sidecartest.Said("我喜欢红色的鞋子。"))
 	if got := preferences(summarize(t, r, sidecartest.Direct("u"), "")); got != "喜欢=绿色的帽子 喜欢=红色的鞋子" {
 		t.Errorf("the digest is %s", got)
 	}
 	sidecartest.Must(
-		r.Sessions().DeleteSession(t.Context(), &memsidecarv1.DeleteSessionRequest{Scope: sidecartest.Within(sidecartest.Direct("u"), "doomed")}),
+		r.Sessions().DeleteSession(t.Context(), &memsidecarv1.DeleteSessionRequest{Scope: sidecartest.InSession(sidecartest.Direct("u"), "doomed")}),
 	)(
 		t,
 	)
@@ -276,11 +274,12 @@ func TestDigestOmitsPausedUsersAndDeletedSessions(t *testing.T) {
 	}
 }
 
-// TestDigestFilesAreWrittenAndRead: files are written by themselves, what people add is taken in once and stays, and ForgetUser removes all.
+// TestDigestFilesAreWrittenAndRead: Digest files are written automatically. Lines that people add are imported once and kept. ForgetUser
+// removes all files.
 func TestDigestFilesAreWrittenAndRead(t *testing.T) {
 	t.Parallel()
 	notes := t.TempDir()
-	r := sidecartest.Serve(t, "digest.interval=1", "session.memorize_every=0", "digest.export_dir="+notes, "time_zone=UTC")
+	r := sidecartest.ServeFromNoon(t, "digest.interval=1", "session.memorize_every=0", "digest.export_dir="+notes, "time_zone=UTC")
 	user := &memsidecarv1.Scope{Namespace: "a/b", UserId: "../小林", ChannelKind: memsidecarv1.ChannelKind_CHANNEL_KIND_DIRECT}
 	r.AppendTo(t, user, on("2026-11-01T04:00:00Z", sidecartest.Said("我喜欢喝乌龙茶。")), on("2026-11-01T04:00:01Z", sidecartest.Answered("好。")))
 	find := func(name string) string {
@@ -309,7 +308,7 @@ func TestDigestFilesAreWrittenAndRead(t *testing.T) {
 		}
 	}
 	if len(mine) != 2 || !mine[0].GetExplicit() || mine[0].GetMentionCount() != 1 {
-		t.Errorf("taken in were %v", mine)
+		t.Errorf("imported were %v", mine)
 	}
 	forgotten := sidecartest.Must(
 		r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: &memsidecarv1.Scope{Namespace: user.GetNamespace(), UserId: user.GetUserId()}}),

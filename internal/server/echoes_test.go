@@ -16,9 +16,9 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// echoes are how a bot's dialogue gives back what was retrieved, in a language: block is what Retrieve answered.
+// echoes are the ways in which a dialogue in one language repeats retrieved memories. block is Retrieve's answer.
 type echoes struct {
-	facts  []string // what the user really said
+	facts  []string // what the user said originally
 	rounds []func(block string) []*memsidecarv1.Message
 }
 
@@ -26,13 +26,13 @@ func systemSays(text string) *memsidecarv1.Message {
 	return &memsidecarv1.Message{Role: memsidecarv1.Role_ROLE_SYSTEM, Content: text}
 }
 
-// cut is a part of a text, in percent of its characters.
+// cut returns the part of a text between two percentages of its characters.
 func cut(text string, from, to int) string {
 	runes := []rune(text)
 	return string(runes[len(runes)*from/100 : len(runes)*to/100])
 }
 
-// rebulleted are the memories of a block without the wording around them, with other bullets.
+// rebulleted returns the memories of a block with other bullets and without the surrounding text.
 func rebulleted(block, bullet string) string {
 	var lines []string
 	for line := range strings.Lines(block) {
@@ -109,8 +109,8 @@ var echoesByLanguage = map[string]echoes{
 	},
 }
 
-// TestRetrievedTextIsNotLearnedAgain: what is retrieved comes back hundreds of times, pasted whole or in part, told by the bot in other words and
-// confirmed by the user. No memory comes of it, whether rules decide or a model that restates all it sees.
+// TestRetrievedTextIsNotLearnedAgain: Retrieved text comes back hundreds of times: pasted, in part, paraphrased by the bot, confirmed by
+// the user. It becomes no new memory, whether rules decide or a model that repeats everything it reads.
 func TestRetrievedTextIsNotLearnedAgain(t *testing.T) {
 	t.Parallel()
 	for _, by := range []string{"rules", "model"} {
@@ -141,7 +141,7 @@ func TestRetrievedTextIsNotLearnedAgain(t *testing.T) {
 					}
 					dialogue := e.rounds[round%len(e.rounds)](resp.GetPromptContext())
 					c := sidecartest.Must(r.ConsiderMemorizing(t.Context(), &memsidecarv1.ConsiderMemorizingRequest{
-						Scope: scope, Messages: dialogue, Wait: sidecartest.Patiently(),
+						Scope: scope, Messages: dialogue, Wait: sidecartest.LongWait(),
 					}))(t).GetConsideration()
 					for _, change := range c.GetChanges() {
 						if change.GetAction() != sidecartest.Reinforced {
@@ -162,7 +162,7 @@ func TestRetrievedTextIsNotLearnedAgain(t *testing.T) {
 
 var transcriptLine = regexp.MustCompile(`(?m)^\[(m\d+)\] \S+ \S+ \S+ (\w+)[^:]*: (".*")`)
 
-// restate is a model that remembers everything it sees as said about the user, citing what it read and what the user said.
+// restate is a model that remembers all of its input as statements of the user, with citations.
 func restate(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -225,8 +225,8 @@ func restated(prompt string) string {
 	return string(answer)
 }
 
-// TestDialogueOfRetrievedTextIsSkipped: a dialogue of nothing but what was handed out is skipped and says so; the session keeps it as it was sent,
-// and no mention is counted. What the user really says again is one.
+// TestDialogueOfRetrievedTextIsSkipped: A dialogue that only repeats retrieved text is skipped, with that reason. The session keeps it
+// unchanged, and no mention is counted. A real repetition by the user is counted.
 func TestDialogueOfRetrievedTextIsSkipped(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
@@ -243,7 +243,7 @@ func TestDialogueOfRetrievedTextIsSkipped(t *testing.T) {
 	}
 	history := sidecartest.Must(memsidecarv1.NewSessionServiceClient(r.Conn).ListMessages(t.Context(), &memsidecarv1.ListMessagesRequest{Scope: scope}))(t)
 	if !slices.ContainsFunc(history.GetMessages(), func(m *memsidecarv1.SessionMessage) bool { return m.GetMessage().GetContent() == block }) {
-		t.Error("the session does not keep what was sent")
+		t.Error("the session does not keep the original messages")
 	}
 	if c := r.Consider(t, scope, sidecartest.Said(block+"\n\n我对花生过敏。")); len(c.GetChanges()) != 1 || c.GetChanges()[0].GetAction() != sidecartest.Added ||
 		!strings.Contains(c.GetReason(), "handed out") {

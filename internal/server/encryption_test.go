@@ -24,8 +24,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// longForms are those forms of the marks that random bytes do not have by chance: a file of megabytes has any four bytes now and
-// then.
+// longForms returns the forms of the marks that are too long to occur in random bytes by chance. Megabytes contain almost any four bytes.
 func longForms() []string {
 	var list []string
 	for _, form := range append(sidecartest.Forms(), "message_postings", "CREATE TABLE") {
@@ -43,11 +42,11 @@ func longForms() []string {
 func wantEncrypted(t *testing.T, dir, when string) {
 	t.Helper()
 	for _, form := range longForms() {
-		if files := sidecartest.HoldsBytes(t, dir, form); len(files) > 0 {
+		if files := sidecartest.FilesWith(t, dir, form); len(files) > 0 {
 			t.Errorf("%s %q is in %q", when, form, files)
 		}
 	}
-	// Whoever has the sidecar write another file must think of this.
+	// Add new kinds of files here.
 	for _, e := range sidecartest.Must(os.ReadDir(dir))(t) {
 		if !slices.ContainsFunc(encryptedFiles, func(pattern string) bool { return sidecartest.Must(filepath.Match(pattern, e.Name()))(t) }) {
 			t.Errorf("%s there is a file %s, and whether it is encrypted is not known", when, e.Name())
@@ -55,11 +54,11 @@ func wantEncrypted(t *testing.T, dir, when string) {
 	}
 }
 
-// encryptedFiles are those that there may be: the database and its copies, which are encrypted; its log, which is as well; what
-// holds the numbers of pages; and the lock, which is empty.
+// encryptedFiles are all files allowed in the folder: the database, its copies and its log, which are encrypted; the log's index, which
+// holds page numbers; and the lock file, which is empty.
 var encryptedFiles = []string{"memsidecar.db", "memsidecar.db-wal", "memsidecar.db-shm", "memsidecar.lock", "memsidecar.db.before-*Z", "backup.db"}
 
-// opened is what is in the pages of an encrypted database that nobody uses, what SQLite would not show included.
+// opened returns the content of all pages of an encrypted database that is not in use, deleted content included.
 func opened(t *testing.T, dir string) []byte {
 	t.Helper()
 	path := sqlite.DatabasePath(dir)
@@ -78,8 +77,8 @@ func opened(t *testing.T, dir string) []byte {
 	return file
 }
 
-// TestEncryptedFilesContainNoText: of what every call stores, nothing can be read in any file: texts, ids, what is derived, and the
-// terms of the keyword index. The same pages hold it all once they are opened, and none of it after ForgetUser.
+// TestEncryptedFilesContainNoText: No file has readable text of any stored data: texts, ids, derived data, terms of the keyword index.
+// The decrypted pages have all of it, and none of it after ForgetUser.
 func TestEncryptedFilesContainNoText(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -89,7 +88,7 @@ func TestEncryptedFilesContainNoText(t *testing.T) {
 	everywhere(t, r, user)
 	wantEncrypted(t, dir, "while it runs")
 	r.Stop()
-	// The sidecar did this in the background, or was stopped before.
+	// The background work may have done this already.
 	storage := sidecartest.Must(sqlite.Open(t.Context(), sqlite.Options{
 		Dir: dir, Log: slog.New(slog.DiscardHandler), Key: func() (seal.Key, error) { return sidecartest.TestKey(t), nil },
 	}))(t)
@@ -121,7 +120,7 @@ func TestEncryptedFilesContainNoText(t *testing.T) {
 	rotated := sidecartest.Must(seal.ReadKeyFile(other))(t)
 	sidecartest.NoError(t, sqlite.Rewrap(t.Context(), dir, sidecartest.TestKey(t), rotated))
 	wantEncrypted(t, dir, "after a rotation")
-	sidecartest.Must(sqlite.Reseal(t.Context(), dir, rotated, sidecartest.TestKey(t)))(t)
+	sidecartest.Must(sqlite.Reencrypt(t.Context(), dir, rotated, sidecartest.TestKey(t)))(t)
 	wantEncrypted(t, dir, "written anew")
 	rebuild := func(ctx context.Context, db sqldb.Access) error {
 		_, err := sqlstore.Rebuild(ctx, db, sqlstore.RebuildOptions{})
@@ -136,11 +135,11 @@ func TestEncryptedFilesContainNoText(t *testing.T) {
 	sidecartest.NoError(t, os.Remove(restored.Aside))
 
 	r = begin()
-	receipt := sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.Anywhere(user)}))(t)
+	receipt := sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.WithoutChannel(user)}))(t)
 	if !receipt.GetPurgedFromDisk() || receipt.GetMessageCount() < 3 {
 		t.Errorf("the receipt is %v", receipt)
 	}
-	if again := sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.Anywhere(user)}))(t); !proto.Equal(
+	if again := sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.WithoutChannel(user)}))(t); !proto.Equal(
 		again,
 		&memsidecarv1.ForgetUserResponse{PurgedFromDisk: true},
 	) {

@@ -21,7 +21,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// ask makes the unary call that the request belongs to.
+// ask makes the unary call that takes this type of request.
 func ask(t *testing.T, conn grpc.ClientConnInterface, request proto.Message) error {
 	t.Helper()
 	for _, method := range unaryMethods() {
@@ -33,7 +33,7 @@ func ask(t *testing.T, conn grpc.ClientConnInterface, request proto.Message) err
 	return nil
 }
 
-// wrongScope has every field wrong, as wrongInScope says.
+// wrongScope returns a scope in which every field is invalid. wrongInScope lists the fields.
 func wrongScope() *memsidecarv1.Scope {
 	return &memsidecarv1.Scope{
 		Namespace: "a//b", AgentId: strings.Repeat("x", 257), ChannelKind: memsidecarv1.ChannelKind_CHANNEL_KIND_GROUP,
@@ -45,7 +45,7 @@ func wrongInScope(also ...string) []string {
 	return append(also, "scope.namespace", "scope.user_id", "scope.agent_id", "scope.channel_id", "scope.session_id")
 }
 
-// TestErrorNamesEveryWrongField: The author of a bot sees all mistakes at the same time.
+// TestErrorNamesEveryWrongField: The author of a bot sees all mistakes at once.
 func TestErrorNamesEveryWrongField(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
@@ -83,7 +83,7 @@ func TestErrorNamesEveryWrongField(t *testing.T) {
 		}, wrongInScope("request_id", "wait", "messages[0].role", "messages[0].send_time", "messages[0].metadata_json", "messages[1].speaker_id",
 			"messages[1].id", "messages[1].tool_calls[0].arguments_json", "messages[1].tool_calls[0].duration", "messages[1].tool_calls[0].start_time")},
 		{&memsidecarv1.ConsiderMemorizingRequest{Scope: sidecartest.Direct("u")}, []string{"messages"}},
-		// What is wrong with the scope is not the fault of messages that name no speaker.
+		// Messages without a speaker are not blamed for an invalid scope.
 		{
 			&memsidecarv1.ConsiderMemorizingRequest{
 				Scope:    &memsidecarv1.Scope{UserId: "a\nb", AgentId: "c\td"},
@@ -130,7 +130,7 @@ func TestErrorNamesEveryWrongField(t *testing.T) {
 		{&memsidecarv1.ReleaseMemoryRequest{Scope: wrongScope()}, wrongInScope("memory_id")},
 		{&memsidecarv1.RetrieveRequest{Scope: sidecartest.Direct("u"), Query: "q", ReadTime: noTime}, []string{"read_time"}},
 		{&memsidecarv1.ListUsersRequest{
-			Scope: sidecartest.Anywhere("u"), UserIdPrefix: "\n", Order: 9, PageSize: -1, PageToken: "?",
+			Scope: sidecartest.WithoutChannel("u"), UserIdPrefix: "\n", Order: 9, PageSize: -1, PageToken: "?",
 		}, []string{"scope.user_id", "user_id_prefix", "order", "page_size", "page_token"}},
 		{&memsidecarv1.ListUsersRequest{UserIdPrefix: "u", Order: memsidecarv1.UserOrder_USER_ORDER_LAST_ACTIVE}, []string{"user_id_prefix"}},
 		{&memsidecarv1.ListUsersRequest{Scope: sidecartest.Group("", "g")}, []string{"scope.channel_id", "scope.channel_kind"}},
@@ -234,7 +234,7 @@ func TestRetryRefusesWhatDidNotFail(t *testing.T) {
 	}
 }
 
-// TestPendingLimitOfAUser: The limit holds for each user alone, and the error says when to try again.
+// TestPendingLimitOfAUser: Each user has a separate limit. The error says when to try again.
 func TestPendingLimitOfAUser(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -263,7 +263,7 @@ func TestPendingLimitOfAUser(t *testing.T) {
 	if delay <= 0 {
 		t.Errorf("does not say when to try again: %v", err)
 	}
-	// The same request again adds nothing, so there is room for it.
+	// Repeating the same request adds nothing, so it is accepted.
 	if again := sidecartest.Must(r.ConsiderMemorizing(t.Context(), request))(t); again.GetConsideration().
 		GetId() !=
 		second.GetConsideration().
@@ -280,7 +280,7 @@ func TestPendingLimitOfAUser(t *testing.T) {
 	}
 }
 
-// TestPageTokenBelongsToItsQuery: A page token belongs to its query, with any page size.
+// TestPageTokenBelongsToItsQuery: A page token is valid for its query only, with any page size.
 func TestPageTokenBelongsToItsQuery(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)

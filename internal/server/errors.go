@@ -38,7 +38,7 @@ func toStatus(err error) *status.Status {
 	case errors.As(err, &over): // no RetryInfo: waiting does not help
 		return withDetails(codes.ResourceExhausted, over.Error(), &errdetails.QuotaFailure{
 			Violations: []*errdetails.QuotaFailure_Violation{{
-				Subject: subject(over.UserID), Description: over.Error(), QuotaMetric: "limits." + string(over.Quota), QuotaValue: over.Limit,
+				Subject: quotaSubject(over.UserID), Description: over.Error(), QuotaMetric: "limits." + string(over.Quota), QuotaValue: over.Limit,
 			}},
 		})
 	case errors.As(err, &outside):
@@ -66,8 +66,8 @@ func toStatus(err error) *status.Status {
 	return status.New(codes.Internal, "internal error; the server's log has the details")
 }
 
-// subject names the owner of a quota in error details.
-func subject(userID string) string {
+// quotaSubject names the owner of a quota in error details.
+func quotaSubject(userID string) string {
 	if userID == "" {
 		return "namespace"
 	}

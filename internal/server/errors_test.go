@@ -21,7 +21,7 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// settingsFunc answers every Get.
+// settingsFunc is a settings store that answers every Get.
 type settingsFunc func() error
 
 func (f settingsFunc) Get(context.Context, memory.User) (memory.Settings, error) {
@@ -32,7 +32,7 @@ func (settingsFunc) Update(context.Context, memory.User, func(*memory.Settings))
 	return memory.Settings{}, nil
 }
 
-// stubs are the services that most tests call.
+// stubs are clients of the services that most tests call.
 type stubs struct {
 	memsidecarv1.MemoryServiceClient
 	memsidecarv1.UserServiceClient
@@ -47,13 +47,13 @@ func newStubs(conn grpc.ClientConnInterface) stubs {
 	}
 }
 
-// storage is unavailable for the reason that it is; "" is available.
+// storage is unavailable for this reason. "" means available.
 type storage string
 
 func (s storage) Problem() string    { return string(s) }
 func (storage) WriteProblem() string { return "" }
 
-// newClient serves the parts until the test ends.
+// newClient serves the services until the test ends.
 func newClient(t *testing.T, parts Deps) (stubs, *logstest.Log) {
 	t.Helper()
 	log := &logstest.Log{}
@@ -82,16 +82,16 @@ func newClient(t *testing.T, parts Deps) (stubs, *logstest.Log) {
 	return newStubs(conn), log
 }
 
-// TestErrors: every error has one code, and what nobody foresaw is told to the log and not to the caller.
-func TestErrors(t *testing.T) {
+// TestErrorsHaveCodes: Every error has one code. Unexpected errors are logged, not returned to the caller.
+func TestErrorsHaveCodes(t *testing.T) {
 	const secret = "open /home/operator/secret.db: key=AIza123"
 	const constant = "internal error; the server's log has the details"
 	var current func() error
-	client, log := newClient(t, Deps{Users: UserDeps{Settings: settingsFunc(func() error { return current() })}})
+	client, log := newClient(t, Deps{Users: UserDeps{Settings: &manage.Settings{Store: settingsFunc(func() error { return current() })}}})
 	for name, test := range map[string]struct {
 		answer func() error
 		code   codes.Code
-		text   string // "" is the error's own
+		text   string // "" means the error's own text
 	}{
 		"unknown":           {func() error { return errors.New(secret) }, codes.Internal, constant},
 		"panic":             {func() error { panic(secret) }, codes.Internal, constant},
@@ -127,7 +127,7 @@ func TestErrors(t *testing.T) {
 			}
 		}
 	}
-	stream, err := client.ExportUser(t.Context(), &memsidecarv1.ExportUserRequest{Scope: &memsidecarv1.Scope{UserId: "u"}}) // there is no Exporter
+	stream, err := client.ExportUser(t.Context(), &memsidecarv1.ExportUserRequest{Scope: &memsidecarv1.Scope{UserId: "u"}}) // the server has no Exporter
 	if err == nil {
 		_, err = stream.Recv()
 	}
@@ -136,10 +136,10 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestGate: while storage is down only what works without it is let through.
-func TestGate(t *testing.T) {
+// TestUnavailableStorageAdmitsOnlyCallsWithoutIt: While storage is unavailable, only calls that work without it are admitted.
+func TestUnavailableStorageAdmitsOnlyCallsWithoutIt(t *testing.T) {
 	client, _ := newClient(t, Deps{
-		Users:   UserDeps{Settings: settingsFunc(func() error { t.Error("a call was let through"); return nil })},
+		Users:   UserDeps{Settings: &manage.Settings{Store: settingsFunc(func() error { t.Error("a call was let through"); return nil })}},
 		Storage: storage("the disk is full"),
 	})
 	_, err := client.GetUserSettings(t.Context(), &memsidecarv1.GetUserSettingsRequest{Scope: &memsidecarv1.Scope{UserId: "u"}})
@@ -148,12 +148,12 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// TestForgedProblem: the codec's note to the interceptors is not a caller's to write.
-func TestForgedProblem(t *testing.T) {
-	client, _ := newClient(t, Deps{Users: UserDeps{Settings: settingsFunc(func() error { return nil })}})
+// TestCallersCannotForgeCodecNotes: A caller cannot forge the note that the codec leaves for the interceptors.
+func TestCallersCannotForgeCodecNotes(t *testing.T) {
+	client, _ := newClient(t, Deps{Users: UserDeps{Settings: &manage.Settings{Store: settingsFunc(func() error { return nil })}}})
 	for _, forged := range []string{`[]`, `null`, `{`, `[{"Field":"f","Problem":"p"}]`} {
 		request := &memsidecarv1.GetUserSettingsRequest{Scope: &memsidecarv1.Scope{UserId: "u"}}
-		request.ProtoReflect().SetUnknown(problem([]byte(forged)))
+		request.ProtoReflect().SetUnknown(problemField([]byte(forged)))
 		_, err := client.GetUserSettings(t.Context(), request)
 		if code := status.Code(err); code != codes.OK && code != codes.InvalidArgument {
 			t.Errorf("%s: %v", forged, err)

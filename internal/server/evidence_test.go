@@ -12,14 +12,14 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// TestMemoryNamesItsEvidence: every memory says who said what it rests on, in which messages, and in which words; with what was confirmed
-// also the assistant's.
+// TestMemoryNamesItsEvidence: Every memory names its evidence: speakers, messages and quotes. For a confirmed statement this includes the
+// assistant's message.
 func TestMemoryNamesItsEvidence(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	for _, test := range []struct {
 		messages []*memsidecarv1.Message
-		cited    []string // nil: nothing is remembered
+		cited    []string // nil if nothing is remembered
 		quoted   []string
 	}{
 		{messages("我对花生过敏。"), []string{"#0"}, []string{"我对花生过敏"}},
@@ -28,7 +28,7 @@ func TestMemoryNamesItsEvidence(t *testing.T) {
 		{messages("hi", "bot: Shall we meet on Friday at 3?", "Yes, Friday at 3 works"), []string{"#1", "#2"}, []string{"Friday at 3?", "Yes, Friday at 3 works"}},
 		{messages("你好", "bot: 你住在北京，对吧？", "对"), []string{"#1", "#2"}, []string{"你住在北京", "对"}},
 		{messages("hi", "bot: You live in Berlin, right?", "Yes, that's right."), []string{"#1", "#2"}, []string{"You live in Berlin", "Yes"}},
-		// What the assistant alone says is context.
+		// Statements of the assistant alone are only context.
 		{messages("你好", "bot: 你住在北京，你喜欢猫。", "今天好热"), nil, nil},
 		{messages("hi", "bot: You live in Berlin and you like cats.", "what's up?"), nil, nil},
 	} {
@@ -55,7 +55,7 @@ func TestMemoryNamesItsEvidence(t *testing.T) {
 	}
 }
 
-// messages are the user's, and the bot's where they begin so.
+// messages are the user's messages, and the bot's if they begin with its prefix.
 func messages(lines ...string) []*memsidecarv1.Message {
 	var list []*memsidecarv1.Message
 	for _, line := range lines {
@@ -68,7 +68,8 @@ func messages(lines ...string) []*memsidecarv1.Message {
 	return list
 }
 
-// TestUnsupportedStatementIsWithheld: what a model adds to what was said is listed with the reason and not retrieved, until it is released or said.
+// TestUnsupportedStatementIsWithheld: A statement that a model adds without support in the dialogue is listed with the reason and not
+// retrieved, until it is released or the user says it.
 func TestUnsupportedStatementIsWithheld(t *testing.T) {
 	t.Parallel()
 	p := providertest.Start(t, 8)
@@ -79,14 +80,14 @@ func TestUnsupportedStatementIsWithheld(t *testing.T) {
 		scope := sidecartest.Direct(fmt.Sprint("released: ", released))
 		c := r.Consider(t, scope, sidecartest.Said("我女儿今天上学了"))
 		if len(c.GetChanges()) != 1 || c.GetChanges()[0].GetAction() != memsidecarv1.MemoryAction_MEMORY_ACTION_QUARANTINED {
-			t.Errorf("what nobody said is %s", c)
+			t.Errorf("an unsupported statement is %s", c)
 		}
 		listed := r.Memories(t, scope)
 		if len(listed) != 1 || listed[0].GetState() != memsidecarv1.MemoryState_MEMORY_STATE_QUARANTINED || !strings.Contains(listed[0].GetQuarantineReason(), "小红") {
 			t.Fatalf("listed %v", listed)
 		}
 		if found := r.Texts(t, scope, query); len(found) > 0 {
-			t.Errorf("retrieved %q, which nobody said", found)
+			t.Errorf("retrieved the unsupported %q", found)
 		}
 		if released {
 			sidecartest.Must(r.ReleaseMemory(t.Context(), &memsidecarv1.ReleaseMemoryRequest{Scope: scope, MemoryId: listed[0].GetId()}))(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 )
 
-// parsed is the filter of a text, for a caller who sees everything.
+// parsed parses a filter for a caller who may see everything.
 func parsed(text string) (vectorstore.Filter, error) {
 	f := vectorstore.Filter{Audience: memory.Everything()}
 	var v memory.Violations
@@ -78,7 +78,7 @@ func TestWrongFilters(t *testing.T) {
 		`timestamp("2026-05-01T12:00:00Z") < create_time`, `text = "x"`, `id = "x"`, `a.b = "x"`, "kind = \"fa\x00ct\"",
 		strings.Repeat("(", 900) + `explicit = true` + strings.Repeat(")", 899),
 		strings.Repeat("NOT ", 400) + `explicit = true`,
-		// Parsers that call themselves: before lengths were bounded this ended the whole process.
+		// Recursive parsers: without limits these ended the process.
 		strings.Repeat("(", 4_000_000), strings.Repeat("NOT ", 1_000_000) + `explicit = true`,
 	} {
 		_, err := parsed(text)
@@ -94,7 +94,7 @@ func TestWrongFilters(t *testing.T) {
 	}
 }
 
-// FuzzFilter: no filter is a bug of the server, whatever it is.
+// FuzzFilter: No filter causes an internal error.
 func FuzzFilter(f *testing.F) {
 	f.Add(`kind = "preference" AND importance >= 0.5 AND create_time > "2026-01-01T00:00:00Z"`)
 	f.Add(`explicit = true (agent_id = "a") -language = "zh"`)

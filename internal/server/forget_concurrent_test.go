@@ -16,7 +16,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// wantForgotten checks that nothing of the user is there, nor comes when the sidecar has ended all that it was doing.
+// wantForgotten checks that nothing of the user is stored, and that nothing appears when the sidecar has finished its work.
 func wantForgotten(t *testing.T, r *sidecartest.Sidecar, user string) {
 	t.Helper()
 	if e := r.Export(t, sidecartest.Direct(user)); len(e.Records) != 1 {
@@ -24,21 +24,21 @@ func wantForgotten(t *testing.T, r *sidecartest.Sidecar, user string) {
 	}
 	r.Stop()
 	for _, form := range sidecartest.Forms() {
-		if files := sidecartest.HoldsBytes(t, r.Dir, form); len(files) > 0 {
+		if files := sidecartest.FilesWith(t, r.Dir, form); len(files) > 0 {
 			t.Errorf("%q is in %q: %s", form, files, sidecartest.TablesWith(t, r.Dir, form))
 		}
 	}
 }
 
-// TestForgetDuringOtherWork: while models and embedder are slow, a memory is being created, a dialogue considered and a digest made.
-// None of it is stored after the user was forgotten.
+// TestForgetDuringOtherWork: A memory is being created, a dialogue considered and a digest made, with slow models, when the user is
+// forgotten. None of it is stored afterwards.
 func TestForgetDuringOtherWork(t *testing.T) {
 	t.Parallel()
 	p := providertest.Start(t, 64)
 	r := sidecartest.Serve(
 		t,
 		append(sidecartest.UseProvider("openai", p), "digest.timeout=10m", "digest.interval=1", "session.memorize_every=0", "retrieval.budget=10ms",
-			"shutdown_grace=1s")...) // for what hangs still
+			"shutdown_grace=1s")...) // for calls that still hang
 	user := "alice-" + sidecartest.Marks
 	r.Create(t, sidecartest.Direct(user), sidecartest.Marks+" likes tea")
 	p.Fail(providertest.Hang, providertest.Embedding, providertest.Decision, providertest.Digest)
@@ -68,7 +68,7 @@ func TestForgetDuringOtherWork(t *testing.T) {
 	waiting := map[providertest.Part]bool{providertest.Embedding: true, providertest.Decision: true, providertest.Digest: true}
 	for request := range p.Arrived() {
 		if request.Part == providertest.Embedding && !strings.Contains(request.Body, "is late") {
-			continue // of the memory that was created before, or of a message
+			continue // of an earlier memory or message
 		}
 		if delete(waiting, request.Part); len(waiting) == 0 {
 			break
@@ -78,8 +78,8 @@ func TestForgetDuringOtherWork(t *testing.T) {
 		r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: sidecartest.Direct(user), Query: sidecartest.Marks}),
 	)(
 		t,
-	) // its trace waits to be written
-	sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.Anywhere(user)}))(t)
+	) // its trace is written later
+	sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.WithoutChannel(user)}))(t)
 	slow.Wait()
 	p.Fail(providertest.NoFault, providertest.Embedding, providertest.Decision, providertest.Digest)
 	sidecartest.Eventually(t, "bob's words are considered", func() bool {
@@ -91,14 +91,15 @@ func TestForgetDuringOtherWork(t *testing.T) {
 	wantForgotten(t, r, user)
 }
 
-// TestForgetWaitsForReaders: what a reader prevents is not claimed, is told by the status, and is done when the reader is.
+// TestForgetWaitsForReaders: If a reader prevents the purge, ForgetUser does not report it as done. The status shows it as pending, and
+// it completes when the reader ends.
 func TestForgetWaitsForReaders(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	user := "alice-" + sidecartest.Marks
 	r.Consider(t, sidecartest.Direct(user), sidecartest.Said("My name is "+sidecartest.Marks+"."))
 	if since := r.Status(t).GetStorage().GetPurgePendingSinceTime(); since != nil {
-		t.Errorf("a purge waits since %s", since)
+		t.Errorf("a purge is pending since %s", since)
 	}
 	db := sidecartest.Must(sql.Open("sqlite", "file:"+filepath.Join(r.Dir, "memsidecar.db")+"?mode=ro"))(t)
 	defer func() { _ = db.Close() }()
@@ -107,12 +108,12 @@ func TestForgetWaitsForReaders(t *testing.T) {
 	if err := reading.QueryRowContext(t.Context(), `SELECT count(*) FROM memories`).Scan(&n); err != nil || n == 0 {
 		t.Fatal(n, err)
 	}
-	receipt := sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.Anywhere(user)}))(t)
-	if receipt.GetPurgedFromDisk() || receipt.GetMemoryCount() == 0 || len(sidecartest.HoldsBytes(t, r.Dir, "Zyxwvutsrq")) == 0 {
+	receipt := sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.WithoutChannel(user)}))(t)
+	if receipt.GetPurgedFromDisk() || receipt.GetMemoryCount() == 0 || len(sidecartest.FilesWith(t, r.Dir, "Zyxwvutsrq")) == 0 {
 		t.Errorf("with a reader the receipt is %v", receipt)
 	}
 	if since := r.Status(t).GetStorage().GetPurgePendingSinceTime(); since == nil {
-		t.Error("the status does not say that a purge waits")
+		t.Error("the status does not report the pending purge")
 	}
 	if err := reading.Rollback(); err != nil {
 		t.Fatal(err)
@@ -121,12 +122,13 @@ func TestForgetWaitsForReaders(t *testing.T) {
 	wantNoMarks(t, r, "after the reader")
 }
 
-// TestDeletedTextIsNotOnDisk: of a memory nothing is left but what was said, and nothing of a session with its memories.
+// TestDeletedTextIsNotOnDisk: After a memory is deleted only the original message is left. After a session is deleted with its memories,
+// nothing is.
 func TestDeletedTextIsNotOnDisk(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	r := sidecartest.ServeIn(t, dir, "digest.export_dir="+filepath.Join(dir, "digests"))
-	place := sidecartest.Within(sidecartest.Direct("u"), "session-"+sidecartest.Marks)
+	place := sidecartest.InSession(sidecartest.Direct("u"), "session-"+sidecartest.Marks)
 	purged := func() bool { return r.Status(t).GetStorage().GetPurgePendingSinceTime() == nil }
 	created := r.Create(t, sidecartest.Direct("u"), "Qponmlkjih collects stamps")
 	sidecartest.Must(r.UpdateMemory(t.Context(), &memsidecarv1.UpdateMemoryRequest{
@@ -138,19 +140,19 @@ func TestDeletedTextIsNotOnDisk(t *testing.T) {
 	summarize(t, r, sidecartest.Direct("u"), "")
 	sidecartest.Must(r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: place, Query: "who is " + sidecartest.Marks}))(t)
 	learned := "The user likes " + sidecartest.Marks
-	if len(sidecartest.HoldsBytes(t, r.Dir, "Qponmlkjih")) == 0 || len(sidecartest.HoldsBytes(t, r.Dir, learned)) == 0 {
+	if len(sidecartest.FilesWith(t, r.Dir, "Qponmlkjih")) == 0 || len(sidecartest.FilesWith(t, r.Dir, learned)) == 0 {
 		t.Fatal("nothing is stored")
 	}
-	if !slices.Contains(sidecartest.HoldsBytes(t, filepath.Join(dir, "digests"), sidecartest.Marks), "MEMORY.md") ||
-		len(sidecartest.HoldsBytes(t, filepath.Join(dir, "digests"), sidecartest.Marks)) < 2 {
-		t.Errorf("the files are %q", sidecartest.HoldsBytes(t, filepath.Join(dir, "digests"), sidecartest.Marks))
+	if !slices.Contains(sidecartest.FilesWith(t, filepath.Join(dir, "digests"), sidecartest.Marks), "MEMORY.md") ||
+		len(sidecartest.FilesWith(t, filepath.Join(dir, "digests"), sidecartest.Marks)) < 2 {
+		t.Errorf("the files are %q", sidecartest.FilesWith(t, filepath.Join(dir, "digests"), sidecartest.Marks))
 	}
 	for _, m := range r.Memories(t, sidecartest.Direct("u")) {
 		sidecartest.Must(r.DeleteMemory(t.Context(), &memsidecarv1.DeleteMemoryRequest{Scope: sidecartest.Direct("u"), MemoryId: m.GetId()}))(t)
 	}
 	sidecartest.Eventually(t, "the purge is done", purged)
 	for _, text := range []string{"Qponmlkjih", "qponmlkjih", learned} {
-		if files := sidecartest.HoldsBytes(t, r.Dir, text); len(files) > 0 {
+		if files := sidecartest.FilesWith(t, r.Dir, text); len(files) > 0 {
 			t.Errorf("%q is in %q: %s", text, files, sidecartest.TablesWith(t, r.Dir, text))
 		}
 	}

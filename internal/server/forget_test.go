@@ -15,11 +15,11 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// wantNoMarks looks for the marks in every file of the folder and in the log.
+// wantNoMarks checks that no file of the folder, and no log line, contains the marks.
 func wantNoMarks(t *testing.T, r *sidecartest.Sidecar, when string) {
 	t.Helper()
 	for _, form := range sidecartest.Forms() {
-		if files := sidecartest.HoldsBytes(t, r.Dir, form); len(files) > 0 {
+		if files := sidecartest.FilesWith(t, r.Dir, form); len(files) > 0 {
 			t.Errorf("%s %q is in %q", when, form, files)
 			for _, file := range files {
 				if file == "memsidecar.db" {
@@ -33,7 +33,7 @@ func wantNoMarks(t *testing.T, r *sidecartest.Sidecar, when string) {
 	}
 }
 
-// where names the tables that hold a text, so that somebody who breaks this test learns what to look at.
+// where names the tables that contain a text, to help find the cause of a failure.
 func where(t *testing.T, dir, text string) {
 	t.Helper()
 	for _, line := range sidecartest.TablesWith(t, dir, text) {
@@ -87,7 +87,7 @@ func everywhere(t *testing.T, r *sidecartest.Sidecar, user string) {
 	)
 	r.Consider(
 		t,
-		sidecartest.Within(sidecartest.Group("bob", "g"), "open"),
+		sidecartest.InSession(sidecartest.Group("bob", "g"), "open"),
 		by("bob", "I am allergic to peanuts."),
 		by(user, "I live in "+sidecartest.Marks+"."),
 		sidecartest.Answered("Both."),
@@ -98,19 +98,19 @@ func everywhere(t *testing.T, r *sidecartest.Sidecar, user string) {
 		full("d", sidecartest.Said("And "+sidecartest.Marks+" again")),
 		full("e", sidecartest.Answered("Yes, "+sidecartest.Marks)),
 	)
-	r.AppendTo(t, sidecartest.Within(sidecartest.Group("bob", "g"), "open"), by(user, "Still "+sidecartest.Marks), by("bob", "I see."))
-	asked := sidecartest.Within(sidecartest.Group(user, "g"), "open")
-	asked.AgentId = "agent-" + sidecartest.Marks // whom nobody else has spoken to
+	r.AppendTo(t, sidecartest.InSession(sidecartest.Group("bob", "g"), "open"), by(user, "Still "+sidecartest.Marks), by("bob", "I see."))
+	asked := sidecartest.InSession(sidecartest.Group(user, "g"), "open")
+	asked.AgentId = "agent-" + sidecartest.Marks // an agent of nobody else
 	r.AppendTo(t, asked, sidecartest.Said("Only to you, "+sidecartest.Marks), sidecartest.Answered("Yes, "+sidecartest.Marks))
 	var long []*memsidecarv1.Message
-	for i := range 300 { // enough for the keyword index, and for pages to be split
+	for i := range 300 { // enough for the keyword index, and for split pages
 		long = append(
 			long,
 			sidecartest.Said(fmt.Sprintf("%s %d %x", sidecartest.Marks, i, i*7919)),
 			sidecartest.Answered(fmt.Sprintf("%d %s", i*31, sidecartest.Marks)),
 		)
 	}
-	r.AppendTo(t, sidecartest.Within(sidecartest.Direct(user), "long"), long...)
+	r.AppendTo(t, sidecartest.InSession(sidecartest.Direct(user), "long"), long...)
 	sidecartest.Must(r.Sessions().UpdateSession(t.Context(), &memsidecarv1.UpdateSessionRequest{
 		Scope: place, Session: &memsidecarv1.Session{
 			Title:        "title " + sidecartest.Marks,
@@ -119,7 +119,7 @@ func everywhere(t *testing.T, r *sidecartest.Sidecar, user string) {
 	}))(t)
 	sidecartest.Must(
 		r.Sessions().
-			SwitchSession(t.Context(), &memsidecarv1.SwitchSessionRequest{Scope: sidecartest.Within(sidecartest.Direct(user), "other-"+sidecartest.Marks)}),
+			SwitchSession(t.Context(), &memsidecarv1.SwitchSessionRequest{Scope: sidecartest.InSession(sidecartest.Direct(user), "other-"+sidecartest.Marks)}),
 	)(
 		t,
 	)
@@ -157,7 +157,7 @@ func everywhere(t *testing.T, r *sidecartest.Sidecar, user string) {
 		})
 	}
 	putItems(t, r, &memsidecarv1.PutItemsRequest{
-		Scope: sidecartest.Within(
+		Scope: sidecartest.InSession(
 			sidecartest.Group(user, "g"),
 			"open",
 		), RegistryKind: memsidecarv1.RegistryKind_REGISTRY_KIND_USER, List: "list-" + sidecartest.Marks, Mode: manual,
@@ -175,8 +175,8 @@ func everywhere(t *testing.T, r *sidecartest.Sidecar, user string) {
 	sidecartest.Must(r.Sessions().GetTopics(t.Context(), &memsidecarv1.GetTopicsRequest{Scope: place}))(t)
 }
 
-// TestForgottenUserIsNotOnDisk: of a user of whom everything was stored, under ids that are texts of the user, in groups as well, with
-// considerations that failed and wait, no byte is left in any file.
+// TestForgottenUserIsNotOnDisk: A user has data of every kind, with ids that contain text, also in groups, and with failed and pending
+// considerations. After ForgetUser no byte of it is in any file.
 func TestForgottenUserIsNotOnDisk(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -195,10 +195,10 @@ func TestForgottenUserIsNotOnDisk(t *testing.T) {
 	sidecartest.Eventually(
 		t,
 		"messages are in the keyword index",
-		func() bool { return len(sidecartest.HoldsBytes(t, dir, "zyxwvutsrq")) > 0 },
+		func() bool { return len(sidecartest.FilesWith(t, dir, "zyxwvutsrq")) > 0 },
 	)
 	r.Stop()
-	// What a model would have said about bob's words, quoting what it had read beside them.
+	// A model's findings about bob that quote the user's messages.
 	sidecartest.WithStorage(t, dir, func(storage *sqlite.Storage) {
 		for _, statement := range []string{
 			`UPDATE memories SET provenance = json_set(provenance, '$.reason', 'alice said ` + sidecartest.Marks + `')
@@ -222,18 +222,18 @@ func TestForgottenUserIsNotOnDisk(t *testing.T) {
 	})
 	r = sidecartest.ServeIn(t, dir, "digest.export_dir="+filepath.Join(dir, "digests"))
 	for _, form := range []string{"Zyxwvutsrq", "zyxwvutsrq", "魑魅", "魅魍"} {
-		if len(sidecartest.HoldsBytes(t, dir, form)) == 0 {
+		if len(sidecartest.FilesWith(t, dir, form)) == 0 {
 			t.Errorf("%q is stored nowhere: not finding it would show nothing", form)
 		}
 	}
-	receipt := sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.Anywhere(user)}))(t)
+	receipt := sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.WithoutChannel(user)}))(t)
 	if !receipt.GetPurgedFromDisk() || receipt.GetFileCount() == 0 || receipt.GetDigestFindingCount() == 0 ||
 		receipt.GetRegistryItemCount() != 3 ||
 		receipt.GetMessageCount() < 3 {
 		t.Errorf("the receipt is %v", receipt)
 	}
 	wantNoMarks(t, r, "after forgetting")
-	if again := sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.Anywhere(user)}))(t); !proto.Equal(
+	if again := sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.WithoutChannel(user)}))(t); !proto.Equal(
 		again,
 		&memsidecarv1.ForgetUserResponse{PurgedFromDisk: true},
 	) {

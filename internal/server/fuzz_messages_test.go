@@ -12,15 +12,15 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// choices makes messages of bytes: each byte chooses. Where there are none left, nothing more is set.
+// choices builds messages from fuzz input: each byte is one choice. When the bytes run out, no more fields are set.
 type choices struct {
 	data  []byte
 	known map[string]string
-	wild  int  // of 256 values so many are hostile, the others are good
-	later bool // not the first message of a stream, which says what the others are
+	wild  int  // how many of 256 values are hostile
+	later bool // not the first message of a stream, which sets its scope
 }
 
-// startChoices: the first byte says how hostile. With good values alone calls get far, with many hostile ones nowhere.
+// startChoices takes the share of hostile values from the first byte. With few of them calls get far, with many they fail early.
 func (z *fuzzed) startChoices(data []byte) *choices {
 	c := &choices{data: data, known: z.known}
 	c.wild = []int{0, 12, 48, 256}[c.below(4)]
@@ -46,7 +46,7 @@ func newOf(d protoreflect.MessageDescriptor) protoreflect.Message {
 	return message.New()
 }
 
-// made is a message of these choices.
+// made builds a message.
 func (z *fuzzed) made(d protoreflect.MessageDescriptor, data []byte) proto.Message {
 	m := newOf(d)
 	z.startChoices(data).fill(m, 0)
@@ -86,13 +86,13 @@ func (c *choices) fill(m protoreflect.Message, depth int) {
 	}
 }
 
-// required are fields without which a call gets nowhere.
+// required are fields without which a call fails at once.
 var required = map[string]bool{
 	"role": true, "messages": true, "memory": true, "text": true, "query": true, "items": true, "key": true, "content": true,
 	"memory_id": true, "consideration_id": true, "id": true, "settings": true, "session": true,
 }
 
-// scope is a good one, so that what comes after it is looked at.
+// scope returns a valid scope, so that the fields after it are examined.
 func (c *choices) scope() *memsidecarv1.Scope {
 	s := &memsidecarv1.Scope{UserId: []string{"u0", "u0", "u0", "u0", "u0", "u0", "u1", ""}[c.below(8)]}
 	switch c.below(8) {
@@ -132,23 +132,23 @@ var (
 	}
 )
 
-// value is one for a field: a good one, as far as its name and type tell, or a hostile one.
+// value returns a valid value, chosen by name and type, or a hostile one.
 func (c *choices) value(field protoreflect.FieldDescriptor, depth int) protoreflect.Value {
 	if field.Message() == nil && c.next() >= c.wild {
-		return c.good(field)
+		return c.validValue(field)
 	}
 	return c.hostile(field, depth)
 }
 
-// good is a value that a bot would give. Messages have good fields.
-func (c *choices) good(field protoreflect.FieldDescriptor) protoreflect.Value {
+// validValue returns a value that a bot would send. Messages have valid fields.
+func (c *choices) validValue(field protoreflect.FieldDescriptor) protoreflect.Value {
 	name := string(field.Name())
 	switch field.Kind() {
 	case protoreflect.BoolKind:
 		return protoreflect.ValueOfBool(c.below(2) == 1)
 	case protoreflect.EnumKind:
 		values := field.Enum().Values()
-		return protoreflect.ValueOfEnum(values.Get(values.Len() - 1 - c.below(values.Len()-1)).Number()) // not the unspecified one
+		return protoreflect.ValueOfEnum(values.Get(values.Len() - 1 - c.below(values.Len()-1)).Number()) // never the unspecified value
 	case protoreflect.Int32Kind:
 		if name == "max_context_chars" {
 			return protoreflect.ValueOfInt32(int32(200 + c.next()))
@@ -169,7 +169,7 @@ func (c *choices) good(field protoreflect.FieldDescriptor) protoreflect.Value {
 		if id := c.known[name]; id != "" && (c.below(8) > 0) == (name != "page_token") {
 			return protoreflect.ValueOfString(id)
 		}
-		list := usual[name]
+		list := usualTexts[name]
 		switch {
 		case list != nil:
 		case strings.HasSuffix(name, "_json"):
@@ -185,8 +185,8 @@ func (c *choices) good(field protoreflect.FieldDescriptor) protoreflect.Value {
 	}
 }
 
-// usual are good texts by the name of their field.
-var usual = map[string][]string{
+// usualTexts are valid texts by field name.
+var usualTexts = map[string][]string{
 	"day": {"", "2026-11-20"}, "language": {"", "zh", "en"}, "time_zone": {"", "Asia/Shanghai"}, "list": {"", "films"}, "namespace": {""},
 	"key": {
 		"k0",
@@ -231,7 +231,7 @@ func (c *choices) hostile(field protoreflect.FieldDescriptor, depth int) protore
 	panic(field.Kind())
 }
 
-// text is what there is under the field's name, something hostile, or the bytes themselves.
+// text returns a usual text for the field, a hostile one, or the raw bytes.
 func (c *choices) text(field protoreflect.FieldDescriptor) string {
 	how := c.below(8)
 	if id := c.known[string(field.Name())]; id != "" && how < 5 {

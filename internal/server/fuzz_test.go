@@ -24,7 +24,7 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// everyMethod are the calls of all services of the API, whichever there are, by name.
+// everyMethod returns the calls of all registered services by name.
 func everyMethod() []protoreflect.MethodDescriptor {
 	var all []protoreflect.MethodDescriptor
 	protoregistry.GlobalFiles.RangeFilesByPackage(
@@ -42,7 +42,7 @@ func everyMethod() []protoreflect.MethodDescriptor {
 	return all
 }
 
-// documented are the codes that the API's documentation has for what a caller does wrong.
+// documented are the codes that the API documentation lists for callers' mistakes.
 var documented = []codes.Code{
 	codes.InvalidArgument, codes.NotFound, codes.FailedPrecondition, codes.OutOfRange, codes.ResourceExhausted,
 }
@@ -51,10 +51,10 @@ var documented = []codes.Code{
 type fuzzed struct {
 	*sidecartest.Sidecar
 	db    *sql.DB
-	known map[string]string // ids of what there is, by what it is
+	known map[string]string // ids of existing objects by kind
 }
 
-// startFuzzed starts one that writes nothing by itself, with a little of everything in it.
+// startFuzzed starts a sidecar without background work, with an object of each kind.
 func startFuzzed(f testing.TB) *fuzzed {
 	f.Helper()
 	r := sidecartest.Serve(
@@ -81,7 +81,7 @@ func startFuzzed(f testing.TB) *fuzzed {
 	return z
 }
 
-// prepare stores a little of everything for u0, again where a call has deleted it.
+// prepare stores an object of each kind for u0, again if a call has deleted it.
 func (z *fuzzed) prepare() error {
 	ctx, scope := context.Background(), sidecartest.Direct("u0")
 	scope.SessionId = "s0"
@@ -90,7 +90,7 @@ func (z *fuzzed) prepare() error {
 	considered, err := z.ConsiderMemorizing(ctx, &memsidecarv1.ConsiderMemorizingRequest{
 		Scope: scope, Messages: []*memsidecarv1.Message{
 			sidecartest.Said("I like tea, and I live in Berlin."), sidecartest.Answered("Noted."),
-		}, Wait: sidecartest.Patiently(),
+		}, Wait: sidecartest.LongWait(),
 	})
 	check(err)
 	z.known["consideration_id"] = considered.GetConsideration().GetId()
@@ -120,13 +120,13 @@ func (z *fuzzed) prepare() error {
 	return problem
 }
 
-// byItself are tables that are written in the background, after the call that causes it.
-var byItself = []string{
+// backgroundTables are tables that the background writes after a call.
+var backgroundTables = []string{
 	"message_indexes", "message_postings", "message_embeddings", "message_progress", "embeddings", "fingerprints", "model_choices",
 	"model_usage", "token_counts", "traces", "digest_progress",
 }
 
-// stored counts the rows of every table, once nothing is under way.
+// stored counts the rows of every table when no work is pending.
 func (z *fuzzed) stored(t *testing.T) map[string]int {
 	t.Helper()
 	query := func(query string, args ...any) int {
@@ -136,7 +136,7 @@ func (z *fuzzed) stored(t *testing.T) map[string]int {
 		}
 		return n
 	}
-	for deadline := time.Now().Add(sidecartest.Patience); query("SELECT count(*) FROM considerations WHERE state IN ('pending', 'running')") > 0; {
+	for deadline := time.Now().Add(sidecartest.Timeout); query("SELECT count(*) FROM considerations WHERE state IN ('pending', 'running')") > 0; {
 		if time.Now().After(deadline) {
 			t.Fatal("considerations do not end")
 		}
@@ -159,14 +159,14 @@ func (z *fuzzed) stored(t *testing.T) map[string]int {
 	}
 	counts := map[string]int{}
 	for _, name := range names {
-		if !slices.Contains(byItself, name) {
+		if !slices.Contains(backgroundTables, name) {
 			counts[name] = query(`SELECT count(*) FROM "` + name + `"`)
 		}
 	}
 	return counts
 }
 
-// call makes a call and reads all of its answer.
+// call makes a call and reads its whole answer.
 func (z *fuzzed) call(ctx context.Context, method protoreflect.MethodDescriptor, messages [][]byte) error {
 	stream, err := z.Conn.NewStream(
 		ctx,
@@ -195,10 +195,10 @@ func (z *fuzzed) call(ctx context.Context, method protoreflect.MethodDescriptor,
 	return err
 }
 
-// try makes a call and checks that its answer is one that is documented and, when it is an error, that nothing was written.
+// try makes a call and checks that the answer is documented. After an error, nothing may have been written.
 func (z *fuzzed) try(t *testing.T, method protoreflect.MethodDescriptor, messages [][]byte) error {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), sidecartest.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), sidecartest.Timeout)
 	defer cancel()
 	before := z.stored(t)
 	err := z.call(ctx, method, messages)
@@ -219,7 +219,7 @@ func (z *fuzzed) try(t *testing.T, method protoreflect.MethodDescriptor, message
 		t.Errorf("%s: the error has %d bytes", method.Name(), size)
 	}
 	if method.IsStreamingClient() {
-		return err // what came before the error is stored, as the documentation says
+		return err // messages before the error are stored, as documented
 	}
 	if after := z.stored(t); fmt.Sprint(after) != fmt.Sprint(before) {
 		t.Errorf("%s failed (%v) and wrote: %v became %v", method.Name(), err, before, after)
@@ -227,12 +227,12 @@ func (z *fuzzed) try(t *testing.T, method protoreflect.MethodDescriptor, message
 	return err
 }
 
-// FuzzRawCalls gives each call of the API any bytes.
+// FuzzRawCalls sends arbitrary bytes to each call.
 func FuzzRawCalls(f *testing.F) {
 	z, methods := startFuzzed(f), everyMethod()
 	for i, method := range methods {
 		f.Add(uint16(i), []byte{})
-		f.Add(uint16(i), []byte("\x0a\x04\x12\x02u0\x12\x02\xff\xfe\x1a\x00")) // a scope, a text that is none
+		f.Add(uint16(i), []byte("\x0a\x04\x12\x02u0\x12\x02\xff\xfe\x1a\x00")) // a scope, and invalid UTF-8
 		m := z.made(method.Input(), []byte{200, 1, 200, 1, 200, 1, 200, 1, 200, 1})
 		data, err := proto.Marshal(m)
 		if err != nil {
@@ -245,7 +245,7 @@ func FuzzRawCalls(f *testing.F) {
 	})
 }
 
-// FuzzCalls gives each call of the API messages that the bytes choose, of good fields and of hostile ones.
+// FuzzCalls sends messages that are built from the input, with valid and hostile fields.
 func FuzzCalls(f *testing.F) {
 	z, methods := startFuzzed(f), everyMethod()
 	random := rand.New(rand.NewPCG(1, 2))
@@ -281,7 +281,6 @@ func FuzzCalls(f *testing.F) {
 	})
 }
 
-// TestEveryMethodIsFuzzed: a service that is registered is found.
 func TestEveryMethodIsFuzzed(t *testing.T) {
 	t.Parallel()
 	services := map[string]bool{}

@@ -18,8 +18,8 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// needed is the access level that each call requires. A call that is missing here requires admin access, and fails a test.
-var needed = map[string]access.Level{
+// requiredLevels is the access level that each call requires. A call that is missing here requires admin access, and fails a test.
+var requiredLevels = map[string]access.Level{
 	memsidecarv1.MemoryService_Retrieve_FullMethodName:            access.Read,
 	memsidecarv1.MemoryService_ConsiderMemorizing_FullMethodName:  access.Write,
 	memsidecarv1.MemoryService_GetConsideration_FullMethodName:    access.Read,
@@ -77,8 +77,8 @@ var needed = map[string]access.Level{
 	"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo": access.Read,
 }
 
-// public are the services that need no token, because health probes have none.
-var public = []string{healthpb.Health_ServiceDesc.ServiceName}
+// publicServices are the services that need no token, because health probes have none.
+var publicServices = []string{healthpb.Health_ServiceDesc.ServiceName}
 
 // Authenticator returns what a bearer token allows; "" means no token.
 type Authenticator interface {
@@ -102,21 +102,21 @@ type guard struct {
 func (g *guard) admit(ctx context.Context, info *tap.Info) (context.Context, error) {
 	method := info.FullMethodName
 	if g.tokens == nil {
-		return admitted(access.WithGrant(ctx, access.Anybody()))
+		return countCall(access.WithGrant(ctx, access.Unrestricted()))
 	}
 	if isPublic(method) {
-		return admitted(ctx)
+		return countCall(ctx)
 	}
 	grant, err := g.authenticate(info.Header, method)
 	if err != nil {
 		g.log.DebugContext(ctx, "refused", "method", path.Base(method), "token", grant.ID, "reason", err)
 		return nil, toStatus(err).Err()
 	}
-	return admitted(access.WithGrant(ctx, grant))
+	return countCall(access.WithGrant(ctx, grant))
 }
 
-// admitted counts a call on its connection until the call's context ends. Calls from inside the process are counted by their own edge.
-func admitted(ctx context.Context) (context.Context, error) {
+// countCall counts a call on its connection until the call's context ends. Calls from inside the process are counted by their own edge.
+func countCall(ctx context.Context) (context.Context, error) {
 	conn := connOf(ctx)
 	if conn == nil {
 		return ctx, nil
@@ -135,11 +135,11 @@ func (g *guard) authenticate(header metadata.MD, method string) (access.Grant, e
 	if err != nil {
 		return grant, err
 	}
-	level, known := needed[method]
+	level, known := requiredLevels[method]
 	if !known {
 		level = access.Admin
 	}
-	return grant, grant.Permit(level)
+	return grant, grant.CheckLevel(level)
 }
 
 // bearer returns the token of a call, or "".
@@ -156,11 +156,11 @@ func (g *guard) confine(ctx context.Context, req any) (user memory.User, scoped 
 	if !ok { // cannot occur: calls with a scope are authenticated by admit
 		return user, true, access.ErrUnauthenticated
 	}
-	namespace, err := grant.Confine(scope.GetNamespace())
+	namespace, err := grant.ResolveNamespace(scope.GetNamespace())
 	if err != nil {
 		return user, true, err
 	}
-	if _, bound := grant.Bound(); bound {
+	if _, bound := grant.OnlyNamespace(); bound {
 		scope.Namespace = namespace
 	}
 	return memory.User{Namespace: namespace, ID: scope.GetUserId()}, true, nil

@@ -70,7 +70,7 @@ func (s *guardedStream) recheck() error {
 	header, _ := metadata.FromIncomingContext(s.Context())
 	grant, err := s.guard.authenticate(header, s.method)
 	for i := 0; err == nil && i < len(s.namespaces); i++ {
-		_, err = grant.Confine(s.namespaces[i])
+		_, err = grant.ResolveNamespace(s.namespaces[i])
 	}
 	if err != nil {
 		return err // returned again for the next message if the handler continues
@@ -81,5 +81,5 @@ func (s *guardedStream) recheck() error {
 
 // isPublic reports whether a call needs no token.
 func isPublic(method string) bool {
-	return slices.ContainsFunc(public, func(service string) bool { return strings.HasPrefix(method, "/"+service+"/") })
+	return slices.ContainsFunc(publicServices, func(service string) bool { return strings.HasPrefix(method, "/"+service+"/") })
 }

@@ -13,14 +13,13 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// shows are the names of calls that only show. One that is named so and changes something, or the other way round, is
-// misleading; so the test below has no exceptions.
-var shows = regexp.MustCompile(`^(Get|List|Retrieve|Export|Filter|Select)`)
+// readOnlyCall are the prefixes of read-only calls. The test below allows no exceptions, because a misleading name would be a mistake.
+var readOnlyCall = regexp.MustCompile(`^(Get|List|Retrieve|Export|Filter|Select)`)
 
-// TestEveryCallHasItsLevel: a call that is added to a service says what a token needs for it.
+// TestEveryCallHasItsLevel: Every call of a service has an access level.
 func TestEveryCallHasItsLevel(t *testing.T) {
 	left := map[string]bool{}
-	for method := range needed {
+	for method := range requiredLevels {
 		left[method] = !strings.HasPrefix(method, "/grpc.reflection.")
 	}
 	protoregistry.GlobalFiles.RangeFilesByPackage("memsidecar.v1", func(file protoreflect.FileDescriptor) bool {
@@ -29,11 +28,11 @@ func TestEveryCallHasItsLevel(t *testing.T) {
 			for j := range methods.Len() {
 				m := methods.Get(j)
 				name := "/" + string(m.Parent().FullName()) + "/" + string(m.Name())
-				level, ok := needed[name]
+				level, ok := requiredLevels[name]
 				if !ok {
-					t.Errorf("%s: say in needed what it needs", name)
+					t.Errorf("%s: add its level to requiredLevels", name)
 				}
-				if want := map[bool]access.Level{true: access.Read, false: access.Write}[shows.MatchString(string(m.Name()))]; ok &&
+				if want := map[bool]access.Level{true: access.Read, false: access.Write}[readOnlyCall.MatchString(string(m.Name()))]; ok &&
 					level < want {
 					t.Errorf("%s needs %s, want %s at least", name, level, want)
 				}
@@ -63,7 +62,7 @@ func TestBearer(t *testing.T) {
 	}
 }
 
-// TestRequestScope: the scope that is checked is the one that the call goes by.
+// TestRequestScope: Authorization checks the same scope that the call uses.
 func TestRequestScope(t *testing.T) {
 	inner := &memsidecarv1.Scope{Namespace: "inner"}
 	for _, request := range []any{

@@ -184,7 +184,7 @@ func TestHostileInputIsRefusedOrStored(t *testing.T) {
 	}
 }
 
-// rawQuery is a RetrieveRequest with any bytes for a query.
+// rawQuery is a RetrieveRequest with arbitrary bytes as its query.
 func rawQuery(query string) []byte { return append([]byte{0x12, byte(len(query))}, query...) }
 
 // TestHostileImportIsBounded: Imported memories obey the same limits as memories from dialogues.

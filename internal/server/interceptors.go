@@ -164,7 +164,7 @@ func userUnary(calls *manage.Eraser) grpc.UnaryServerInterceptor {
 		}
 		defer call.Leave()
 		resp, err = handler(ctx, req)
-		return resp, whyCancelled(ctx, err)
+		return resp, cancelCause(ctx, err)
 	}
 }
 
@@ -180,7 +180,7 @@ func userStream(calls *manage.Eraser) grpc.StreamServerInterceptor {
 		if s.call != nil {
 			s.call.Leave()
 		}
-		return whyCancelled(ctx, err)
+		return cancelCause(ctx, err)
 	}
 }
 
@@ -235,8 +235,8 @@ func storesNothingLater(method string) bool {
 	return false
 }
 
-// whyCancelled returns the cause of a call that the server cancelled itself.
-func whyCancelled(ctx context.Context, err error) error {
+// cancelCause returns the cause of a call that the server cancelled itself.
+func cancelCause(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); err != nil && errors.Is(cause, memory.ErrPrecondition) {
 		return cause
 	}

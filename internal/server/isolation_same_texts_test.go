@@ -14,8 +14,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// neighbour is one of several users of whom the same is stored, to the letter. Its session names it, so that whatever is
-// answered about it shows whose it is.
+// neighbour is one of several users with identical data. Its session name identifies it in answers.
 type neighbour struct {
 	scope         *memsidecarv1.Scope
 	memory        string // id
@@ -26,8 +25,8 @@ type neighbour struct {
 
 func (n *neighbour) name() string { return n.scope.GetNamespace() + "/" + n.scope.GetUserId() }
 
-// settle stores what every neighbour has.
-func settle(t *testing.T, r *sidecartest.Sidecar, namespace, user string) *neighbour {
+// newNeighbour stores the data that every neighbour has.
+func newNeighbour(t *testing.T, r *sidecartest.Sidecar, namespace, user string) *neighbour {
 	t.Helper()
 	n := &neighbour{scope: sidecartest.InNamespace(namespace, sidecartest.Direct(user))}
 	n.scope.SessionId = "session of " + n.name() + "."
@@ -51,13 +50,12 @@ func settle(t *testing.T, r *sidecartest.Sidecar, namespace, user string) *neigh
 func sharedDialogue(n *neighbour, i int, text string) *memsidecarv1.ConsiderMemorizingRequest {
 	return &memsidecarv1.ConsiderMemorizingRequest{
 		Scope: n.scope, Messages: []*memsidecarv1.Message{sidecartest.Said(text)}, RequestId: fmt.Sprint("the same request id ", i),
-		Wait: sidecartest.Patiently(),
+		Wait: sidecartest.LongWait(),
 	}
 }
 
-// neighbourCalls are calls that one user makes, with another's identifiers where there are any. Each returns what was
-// answered, in which nothing of the other may be, and checks that the caller's own data is there: an empty answer proves
-// nothing.
+// neighbourCalls are calls by one user with another user's identifiers. Each returns the answers, which may contain nothing of the other
+// user, and checks that the caller's own data is in them: an empty answer would prove nothing.
 func neighbourCalls() map[string]func(t *testing.T, r *sidecartest.Sidecar, me, other *neighbour) []proto.Message {
 	return map[string]func(t *testing.T, r *sidecartest.Sidecar, me, other *neighbour) []proto.Message{
 		"Retrieve": func(t *testing.T, r *sidecartest.Sidecar, me, _ *neighbour) []proto.Message {
@@ -107,7 +105,7 @@ func neighbourCalls() map[string]func(t *testing.T, r *sidecartest.Sidecar, me, 
 		"ImportMemories": func(t *testing.T, r *sidecartest.Sidecar, me, other *neighbour) []proto.Message {
 			resp := sidecartest.Must(r.Import(t, me.scope, &memsidecarv1.Memory{Id: other.memory, Text: "Taken in", Scope: other.scope}))(t)
 			if resp.GetAddedCount() != 1 {
-				t.Errorf("an id that another user has is taken for mine: %s", resp)
+				t.Errorf("another user's id counts as the caller's: %s", resp)
 			}
 			mine := r.Memory(t, me.scope, other.memory).GetScope()
 			if mine.GetUserId() != me.scope.GetUserId() || mine.GetNamespace() != me.scope.GetNamespace() {
@@ -144,12 +142,12 @@ func wantCount(t *testing.T, what string, n int) {
 	}
 }
 
-// TestUsersWithEqualTextsStayApart: two users of one namespace, and one user id in two namespaces, who said the same things
-// under the same request ids, stay apart.
+// TestUsersWithEqualTextsStayApart: Two users of a namespace, and one user id in two namespaces, store the same texts under the same
+// request ids. Their data stays separate.
 func TestUsersWithEqualTextsStayApart(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
-	users := []*neighbour{settle(t, r, "default", "anna"), settle(t, r, "default", "ann"), settle(t, r, "default/sub", "anna")}
+	users := []*neighbour{newNeighbour(t, r, "default", "anna"), newNeighbour(t, r, "default", "ann"), newNeighbour(t, r, "default/sub", "anna")}
 	before := r.Export(t, users[0].scope)
 	for method, call := range neighbourCalls() {
 		for _, me := range users[1:] {
@@ -165,7 +163,7 @@ func TestUsersWithEqualTextsStayApart(t *testing.T) {
 		}
 	}
 	for _, me := range users[1:] {
-		receipt := sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.WholeUser(me.scope)}))(t)
+		receipt := sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.UserScope(me.scope)}))(t)
 		if receipt.GetMemoryCount() != 2 || receipt.GetConsiderationCount() != 2 || !receipt.GetPurgedFromDisk() {
 			t.Errorf("forgot %s, want 2 memories and 2 considerations", receipt)
 		}
@@ -181,7 +179,7 @@ func TestUsersWithEqualTextsStayApart(t *testing.T) {
 	}
 }
 
-// wantNothingOf checks that an answer shows nothing that names a user.
+// wantNothingOf checks that an answer contains nothing that identifies a user.
 func wantNothingOf(t *testing.T, other *neighbour, answer proto.Message) {
 	t.Helper()
 	text := prototext.Format(answer)

@@ -18,7 +18,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// victim is somebody whose data nobody else may see.
+// victim is the user whose data others try to reach.
 type victim struct {
 	scope           *memsidecarv1.Scope
 	memoryID        string
@@ -26,8 +26,7 @@ type victim struct {
 	pageToken       string // of the victim's list
 }
 
-// attempts has, for every call of the service, what somebody else tries with the victim's identifiers. A call that is
-// added to the service and not here fails the test.
+// attempts has, for every call of the service, an attempt with the victim's identifiers. A call without an attempt fails the test.
 func attempts(r *sidecartest.Sidecar, v victim) map[string]func(ctx context.Context, as *memsidecarv1.Scope) (proto.Message, error) {
 	return map[string]func(context.Context, *memsidecarv1.Scope) (proto.Message, error){
 		"Retrieve": func(ctx context.Context, as *memsidecarv1.Scope) (proto.Message, error) {
@@ -60,7 +59,7 @@ func attempts(r *sidecartest.Sidecar, v victim) map[string]func(ctx context.Cont
 			if _, err := r.ListMemories(ctx, &memsidecarv1.ListMemoriesRequest{Scope: as, PageSize: 1, PageToken: v.pageToken}); status.Code(
 				err,
 			) != codes.InvalidArgument {
-				return nil, fmt.Errorf("the page token of somebody else's list: %w", err)
+				return nil, fmt.Errorf("the page token of another user's list: %w", err)
 			}
 			return r.ListMemories(ctx, &memsidecarv1.ListMemoriesRequest{Scope: as})
 		},
@@ -109,7 +108,7 @@ func attempts(r *sidecartest.Sidecar, v victim) map[string]func(ctx context.Cont
 	}
 }
 
-// exportAll is everything of a user, as one message that can be searched.
+// exportAll returns an export as one searchable message.
 func exportAll(ctx context.Context, r *sidecartest.Sidecar, scope *memsidecarv1.Scope) (proto.Message, error) {
 	stream, err := r.ExportUser(ctx, &memsidecarv1.ExportUserRequest{Scope: scope})
 	if err != nil {
@@ -144,17 +143,17 @@ func importAll(
 			err = stream.Send(&memsidecarv1.ImportMemoriesRequest{Item: &memsidecarv1.ImportMemoriesRequest_Memory{Memory: m}})
 		}
 	}
-	if err != nil && !errors.Is(err, io.EOF) { // EOF: the answer says why
+	if err != nil && !errors.Is(err, io.EOF) { // EOF: the answer has the error
 		return nil, err
 	}
 	return stream.CloseAndRecv()
 }
 
-// secretText is what nobody but the victim may ever be shown.
+// secretText is shown only to the victim.
 const secretText = "暗号是紫色河马"
 
-// TestUsersCannotReachEachOthersMemories lets another user of the same namespace, and the same user id in another namespace, try every
-// call with the victim's identifiers. Both have stored a text of their own with the same words around another secret.
+// TestUsersCannotReachEachOthersMemories lets another user of the namespace, and the same user id in another namespace, try every call
+// with the victim's identifiers. Both have stored similar texts with another secret.
 func TestUsersCannotReachEachOthersMemories(t *testing.T) {
 	t.Parallel()
 	for name, attacker := range map[string]*memsidecarv1.Scope{
@@ -187,7 +186,7 @@ func TestUsersCannotReachEachOthersMemories(t *testing.T) {
 			for _, method := range append(sidecartest.MethodNames(&memsidecarv1.MemoryService_ServiceDesc), "GetMemory") {
 				try := tried[method]
 				if try == nil {
-					t.Errorf("%s is not tried: add what somebody else could do with it", method)
+					t.Errorf("%s is not tried: add an attempt by another user", method)
 					continue
 				}
 				resp, err := try(t.Context(), attacker)

@@ -12,7 +12,7 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// users lists all users of a namespace in pages of two.
+// usersOf lists all users of a namespace in pages of two.
 func usersOf(t *testing.T, r *sidecartest.Sidecar, request *memsidecarv1.ListUsersRequest) (list []*memsidecarv1.User) {
 	t.Helper()
 	request.PageSize, request.PageToken = 2, ""
@@ -41,8 +41,8 @@ func TestListUsersCountsWhatIsStored(t *testing.T) {
 	}
 	r.Create(t, sidecartest.Direct("ann"), "Likes tea")
 	r.Create(t, sidecartest.Direct("ann"), "Plays chess")
-	say(sidecartest.Within(sidecartest.Direct("ann"), "s"), sidecartest.Said("hello"), sidecartest.Answered("Hello!"))
-	say(sidecartest.Within(sidecartest.Group("ann", "g"), "g"), by("ann", "hi"), by("bob", "hi, ann"))
+	say(sidecartest.InSession(sidecartest.Direct("ann"), "s"), sidecartest.Said("hello"), sidecartest.Answered("Hello!"))
+	say(sidecartest.InSession(sidecartest.Group("ann", "g"), "g"), by("ann", "hi"), by("bob", "hi, ann"))
 	sidecartest.Must(r.UpdateUserSettings(t.Context(), &memsidecarv1.UpdateUserSettingsRequest{
 		Scope: sidecartest.Direct("zoe"), Settings: &memsidecarv1.UserSettings{Language: "en"},
 	}))(t)
@@ -60,8 +60,8 @@ func TestListUsersCountsWhatIsStored(t *testing.T) {
 	wantSame(t, list[1], &memsidecarv1.User{UserId: "bob", SessionCount: 1, MessageCount: 1})
 	wantSame(t, list[2], &memsidecarv1.User{UserId: "zoe"})
 
-	sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.Anywhere("ann")}))(t)
-	sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.Anywhere("zoe")}))(t)
+	sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.WithoutChannel("ann")}))(t)
+	sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.WithoutChannel("zoe")}))(t)
 	if got := userIDs(usersOf(t, r, &memsidecarv1.ListUsersRequest{})); !slices.Equal(got, []string{"bob"}) {
 		t.Errorf("after two were forgotten it lists %q", got)
 	}
@@ -74,8 +74,8 @@ func TestListUsersPagesWhileUsersComeAndGo(t *testing.T) {
 	}
 	request := &memsidecarv1.ListUsersRequest{UserIdPrefix: "user-", PageSize: 3}
 	first := sidecartest.Must(r.ListUsers(t.Context(), request))(t)
-	sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.Anywhere("user-2")}))(t) // the last of the page
-	sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.Anywhere("user-4")}))(t)
+	sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.WithoutChannel("user-2")}))(t) // the last of the page
+	sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.WithoutChannel("user-4")}))(t)
 	r.Create(t, sidecartest.Direct("user-1-new"), "Likes tea")
 	r.Create(t, sidecartest.Direct("user-5-new"), "Likes tea")
 	r.Create(t, sidecartest.Direct("someone"), "Likes tea")

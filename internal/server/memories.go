@@ -16,7 +16,6 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/queue"
 	"github.com/memsidecar/memsidecar/internal/retrieve"
-	"github.com/memsidecar/memsidecar/internal/session"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
@@ -30,8 +29,6 @@ type MemoryDeps struct {
 	Store      vectorstore.Store
 	// Curve scores how likely a memory is to be kept.
 	Curve retention.Curve
-	// Conversations are the source of past messages.
-	Conversations *session.Service
 }
 
 // memoryService implements memsidecarv1.MemoryServiceServer, in the files named after its calls.
@@ -46,27 +43,16 @@ func (s *memoryService) CreateMemory(ctx context.Context, r *memsidecarv1.Create
 	var v memory.Violations
 	scope := scopeOf(r.GetScope(), true, &v)
 	d := manage.Draft{
-		Text: s.options.writtenText(r.GetMemory().GetText(), &v), Kind: toKind(r.GetMemory().GetKind(), "memory.kind", &v),
+		Text: r.GetMemory().GetText(), Kind: toKind(r.GetMemory().GetKind(), "memory.kind", &v),
 		Importance: importance(r.GetMemory()), ObservedAt: toTime(r.GetMemory().GetObserveTime(), "memory.observe_time", &v),
 		ForceNew: r.GetForceNew(),
 	}
 	checkRequestID(r.GetRequestId(), &v)
-	v = append(v, d.Validate("memory")...)
-	if err := v.Err(); err != nil {
-		return nil, err
-	}
-	hash, err := memory.PayloadHash(struct {
-		Scope memory.Scope
-		Draft manage.Draft
-	}{scope, d})
+	m, merged, err := s.Memories.Create(ctx, scope, d, r.GetRequestId(), v)
 	if err != nil {
 		return nil, err
 	}
-	m, merged, err := s.Memories.Create(ctx, scope, d, r.GetRequestId(), hash)
-	if err != nil {
-		return nil, err
-	}
-	return &memsidecarv1.CreateMemoryResponse{Memory: fromMemory(&m), Merged: merged}, nil
+	return &memsidecarv1.CreateMemoryResponse{Memory: fromMemory(&m, s.options.Now()), Merged: merged}, nil
 }
 
 // GetMemory implements memsidecarv1.MemoryServiceServer.
@@ -79,7 +65,7 @@ func (s *memoryService) GetMemory(ctx context.Context, r *memsidecarv1.GetMemory
 	if err != nil {
 		return nil, err
 	}
-	return &memsidecarv1.GetMemoryResponse{Memory: s.standing(&m, time.Now())}, nil
+	return &memsidecarv1.GetMemoryResponse{Memory: s.withRetention(&m, s.options.Now())}, nil
 }
 
 // ListMemories implements memsidecarv1.MemoryServiceServer.
@@ -100,17 +86,17 @@ func (s *memoryService) ListMemories(ctx context.Context, r *memsidecarv1.ListMe
 		return nil, err
 	}
 	resp := &memsidecarv1.ListMemoriesResponse{}
-	now := time.Now()
+	now := s.options.Now()
 	for i := range found.Memories {
-		resp.Memories = append(resp.Memories, s.standing(&found.Memories[i], now))
+		resp.Memories = append(resp.Memories, s.withRetention(&found.Memories[i], now))
 	}
 	resp.NextPageToken = found.Next
 	return resp, nil
 }
 
-// standing converts a memory and adds its retention score.
-func (s *memoryService) standing(m *memory.Memory, now time.Time) *memsidecarv1.Memory {
-	p := fromMemory(m)
+// withRetention converts a memory and adds its retention score.
+func (s *memoryService) withRetention(m *memory.Memory, now time.Time) *memsidecarv1.Memory {
+	p := fromMemory(m, now)
 	p.Retention = new(s.Curve.Score(m, now))
 	return p
 }
@@ -146,29 +132,21 @@ func (s *memoryService) UpdateMemory(ctx context.Context, r *memsidecarv1.Update
 	}
 	v.Check("memory.id", memory.IDProblem(p.GetId()))
 	var edit manage.Edit
-	d := manage.Draft{Text: "unchanged", Kind: defaultKind} // fields that are not changed are not checked
 	for _, field := range maskedFields(r.GetUpdateMask(), p, []string{"text", "kind", "importance"}, "memory", &v) {
 		switch field {
 		case "text":
-			d.Text = s.options.writtenText(p.GetText(), &v)
-			edit.Text = &d.Text
+			edit.Text = new(p.GetText())
 		case "kind":
-			d.Kind = toKind(p.GetKind(), "memory.kind", &v)
-			edit.Kind = &d.Kind
+			edit.Kind = new(toKind(p.GetKind(), "memory.kind", &v))
 		case "importance":
-			d.Importance = importance(p)
-			edit.Importance = &d.Importance
+			edit.Importance = new(importance(p))
 		}
 	}
-	v = append(v, d.Validate("memory")...)
-	if err := v.Err(); err != nil {
-		return nil, err
-	}
-	m, err := s.Memories.Update(ctx, scope.User(), p.GetId(), s.options.audience(scope), edit)
+	m, err := s.Memories.Update(ctx, scope.User(), p.GetId(), s.options.audience(scope), edit, v)
 	if err != nil {
 		return nil, err
 	}
-	return &memsidecarv1.UpdateMemoryResponse{Memory: fromMemory(&m)}, nil
+	return &memsidecarv1.UpdateMemoryResponse{Memory: fromMemory(&m, s.options.Now())}, nil
 }
 
 // DeleteMemory implements memsidecarv1.MemoryServiceServer.
@@ -214,10 +192,6 @@ func (s *memoryService) ImportMemories(stream grpc.ClientStreamingServer[memside
 		}
 		var v memory.Violations
 		m := toMemory(item.GetMemory(), at, &v)
-		if s.options.redactWritten(&m) {
-			importer.Skip()
-			continue
-		}
 		if err := importer.Add(ctx, m, v); err != nil {
 			return err
 		}

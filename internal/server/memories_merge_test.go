@@ -10,8 +10,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// TestCreateMemoryMergesEqualStatements: a statement that is known but for its letters is not stored twice, and the answer
-// says so; one that differs in anything that matters is.
+// TestCreateMemoryMergesEqualStatements: A statement that differs from a stored one only in case or punctuation is not stored twice, and
+// the answer says so. Any other difference makes a new memory.
 func TestCreateMemoryMergesEqualStatements(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
@@ -68,8 +68,8 @@ func TestCreateMemoryMergesEqualStatements(t *testing.T) {
 	}
 }
 
-// TestCreateMemoryMergesWithinOneVisibility: what one group knows is not merged into what another does, what was withdrawn or
-// superseded stays so, and a field asks for a new memory.
+// TestCreateMemoryMergesWithinOneVisibility: Memories of different groups are not merged. Withdrawn and superseded memories stay so. A
+// field of the request forces a new memory.
 func TestCreateMemoryMergesWithinOneVisibility(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
@@ -109,7 +109,7 @@ func TestCreateMemoryMergesWithinOneVisibility(t *testing.T) {
 		sidecartest.WantInvalid(t, err, "request_id")
 	}
 
-	// The user asks for it to be forgotten.
+	// The user asks to forget it.
 	scope = sidecartest.Direct("gone")
 	old := r.Create(t, scope, "The user plays the trombone.")
 	r.Consider(t, scope, sidecartest.Said("Please forget that I play the trombone."))
@@ -128,12 +128,11 @@ func TestCreateMemoryMergesWithinOneVisibility(t *testing.T) {
 		t,
 	)
 	if back.GetMerged() || back.GetMemory().GetId() == old.GetId() {
-		t.Errorf("merged into what was withdrawn: %s", back)
+		t.Errorf("merged into a withdrawn memory: %s", back)
 	}
 }
 
-// TestMergedCreateMemoryIsIdempotent: a call that merged answers the same when it is repeated and counts once, and of calls at
-// the same time one stores.
+// TestMergedCreateMemoryIsIdempotent: A repeated call gives the same answer and counts once. Of concurrent calls one stores.
 func TestMergedCreateMemoryIsIdempotent(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)

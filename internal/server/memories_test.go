@@ -35,7 +35,7 @@ func TestCreateMemory(t *testing.T) {
 	started := time.Now().Add(-time.Second)
 	m := sidecartest.Must(r.CreateMemory(t.Context(), &memsidecarv1.CreateMemoryRequest{Scope: scope, Memory: &memsidecarv1.Memory{
 		Text: "  喜欢 \n 吃辣\t", Kind: kindPreference, Importance: proto.Float64(0), ObserveTime: spring,
-		// The rest is filled in, whatever is sent.
+		// The server fills in the other fields.
 		Id: "mine", Language: "fr", MentionCount: 9, UseCount: 9, CreateTime: spring, Scope: sidecartest.Direct("v"),
 		Provenance: &memsidecarv1.Provenance{Quote: "q"},
 	}}))(t).GetMemory()
@@ -58,7 +58,7 @@ func TestCreateMemory(t *testing.T) {
 	}
 	again := r.Create(t, sidecartest.Direct("u"), "likes  TEA.")
 	if again.GetId() != plain.GetId() || again.GetMentionCount() != 2 || again.GetText() != "Likes tea" {
-		t.Errorf("a text that is known: %s", again)
+		t.Errorf("a stored text: %s", again)
 	}
 }
 
@@ -85,7 +85,7 @@ func TestCreateMemoryIsIdempotent(t *testing.T) {
 	sidecartest.WantInvalid(t, err, "request_id")
 	sidecartest.Must(r.DeleteMemory(t.Context(), &memsidecarv1.DeleteMemoryRequest{Scope: sidecartest.Direct("u"), MemoryId: first.GetId()}))(t)
 	_, err = r.CreateMemory(t.Context(), request("Likes tea"))
-	sidecartest.WantCode(t, err, codes.NotFound) // it was created and is deleted: not created again
+	sidecartest.WantCode(t, err, codes.NotFound) // a deleted memory is not created again
 	if m := r.Memories(t, sidecartest.Direct("u")); len(m) != 0 {
 		t.Errorf("stored %s", m)
 	}
@@ -127,7 +127,7 @@ func TestListMemories(t *testing.T) {
 			t.Errorf("in pages of %d: %q, want %q", size, got, newest)
 		}
 	}
-	// New memories and deleted ones do not disturb a listing under way.
+	// New and deleted memories do not affect a listing in progress.
 	first := sidecartest.Must(r.ListMemories(t.Context(), &memsidecarv1.ListMemoriesRequest{Scope: sidecartest.Direct("u"), PageSize: 3}))(t)
 	r.Create(t, sidecartest.Direct("u"), "Newer")
 	sidecartest.Must(r.DeleteMemory(t.Context(), &memsidecarv1.DeleteMemoryRequest{Scope: sidecartest.Direct("u"), MemoryId: newest[2]}))(t)
@@ -209,19 +209,18 @@ func TestDeleteMemory(t *testing.T) {
 		t.Errorf("a deleted memory is found: %q", got)
 	}
 	if again := r.Create(t, sidecartest.Direct("u"), "Likes tea"); again.GetMentionCount() != 1 {
-		t.Errorf("created anew: %s", again)
+		t.Errorf("created again: %s", again)
 	}
 }
 
-// TestExportImportKeepsIDsAndFields: An export that is imported elsewhere has everything that docs/design/api.md names, with
-// the same ids.
+// TestExportImportKeepsIDsAndFields: An imported export has all fields that docs/design/api.md names, with the same ids.
 func TestExportImportKeepsIDsAndFields(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	r.Consider(t, sidecartest.Direct("u"), sidecartest.Said("I am allergic to peanuts."))
 	r.Consider(t, sidecartest.Direct("u"), sidecartest.Said("I am allergic to peanuts.")) // mentioned twice
 	r.Consider(t, sidecartest.Group("u", "g"), sidecartest.Said("请记住：我的暗号是海棠"), by("v", "My name is Bob."))
-	scope := sidecartest.Anywhere("u")
+	scope := sidecartest.WithoutChannel("u")
 	scope.AgentId, scope.ChannelId, scope.SessionId = "npc", "c", "s"
 	sidecartest.Must(r.CreateMemory(t.Context(), &memsidecarv1.CreateMemoryRequest{Scope: scope, Memory: &memsidecarv1.Memory{
 		Text: "Likes tea", Kind: kindPreference, Importance: proto.Float64(0), ObserveTime: spring,
@@ -246,7 +245,7 @@ func TestExportImportKeepsIDsAndFields(t *testing.T) {
 	)(
 		t,
 	)
-	// History, and what does not hold: as it comes from elsewhere.
+	// Imported revisions, and memories that are not current.
 	history := []*memsidecarv1.Memory{
 		{Id: "before", Text: "Likes coffee", Scope: sidecartest.Direct("u"), ValidStartTime: spring, ValidEndTime: later(spring), SupersededById: "since"},
 		{Id: "since", Text: "Likes cocoa", Scope: sidecartest.Direct("u"), ValidStartTime: later(spring)},
@@ -271,7 +270,7 @@ func TestExportImportKeepsIDsAndFields(t *testing.T) {
 	}) {
 		t.Error("memories are not exported oldest first")
 	}
-	for _, to := range []*memsidecarv1.Scope{sidecartest.Anywhere("copy"), sidecartest.InNamespace("elsewhere/else", sidecartest.Anywhere("u"))} {
+	for _, to := range []*memsidecarv1.Scope{sidecartest.WithoutChannel("copy"), sidecartest.InNamespace("elsewhere/else", sidecartest.WithoutChannel("u"))} {
 		resp := sidecartest.Must(r.Import(t, to, e.Memories...))(t)
 		if resp.GetAddedCount() != count || resp.GetSkippedCount() != 0 {
 			t.Errorf("imported %s", resp)
@@ -301,19 +300,18 @@ func TestExportImportKeepsIDsAndFields(t *testing.T) {
 	}
 }
 
-// later is a month after a time.
+// later returns the time a month later.
 func later(t *timestamppb.Timestamp) *timestamppb.Timestamp {
 	return timestamppb.New(t.AsTime().AddDate(0, 1, 0))
 }
 
-// TestImportFillsMissingFields: what a memory from elsewhere lacks.
 func TestImportFillsMissingFields(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	scope := sidecartest.Group("u", "g")
 	resp := sidecartest.Must(r.Import(t, scope,
-		&memsidecarv1.Memory{Text: "Likes tea"}, &memsidecarv1.Memory{Text: "likes tea!"}, // the same to the letter
-		&memsidecarv1.Memory{Text: "Likes tea", Scope: sidecartest.Direct("whoever")}, // elsewhere, so another
+		&memsidecarv1.Memory{Text: "Likes tea"}, &memsidecarv1.Memory{Text: "likes tea!"}, // equal after normalisation
+		&memsidecarv1.Memory{Text: "Likes tea", Scope: sidecartest.Direct("whoever")}, // another channel, so another memory
 		&memsidecarv1.Memory{Id: "theirs/1", Text: "喜欢\n吃辣", CreateTime: spring},
 		&memsidecarv1.Memory{Id: "theirs/1", Text: "Another text under the same id"},
 	))(t)

@@ -22,8 +22,7 @@ func setZone(t *testing.T, r *sidecartest.Sidecar, user, zone string) {
 	}))(t)
 }
 
-// TestDigestOfADayWithoutMidnight: Where daylight saving time begins at midnight, that day and the day before have their own
-// messages.
+// TestDigestOfADayWithoutMidnight: Where daylight saving time begins at midnight, that day and the day before have their own messages.
 func TestDigestOfADayWithoutMidnight(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "digest.interval=0")
@@ -31,9 +30,9 @@ func TestDigestOfADayWithoutMidnight(t *testing.T) {
 	r.AppendTo(t, sidecartest.Direct("u"), on("2026-03-07T12:00:00Z", sidecartest.Said("我喜欢爬黄山。")), on("2026-03-08T04:30:00Z", sidecartest.Said("我喜欢喝乌龙茶。")),
 		on("2026-03-08T05:30:00Z", sidecartest.Said("我喜欢打羽毛球。")), on("2026-03-09T03:30:00Z", sidecartest.Said("我喜欢下围棋。")))
 	want := map[string]string{"2026-03-07": "喜欢=爬黄山 喜欢=喝乌龙茶", "2026-03-08": "喜欢=打羽毛球 喜欢=下围棋"}
-	for day, told := range want {
-		if d := summarize(t, r, sidecartest.Direct("u"), day); d.GetDay() != day || preferences(d) != told || d.GetWaitingCount() != 0 {
-			t.Errorf("the digest of %s is that of %s, with %s and %d waiting; want %s", day, d.GetDay(), preferences(d), d.GetWaitingCount(), told)
+	for day, days := range want {
+		if d := summarize(t, r, sidecartest.Direct("u"), day); d.GetDay() != day || preferences(d) != days || d.GetWaitingCount() != 0 {
+			t.Errorf("the digest of %s is that of %s, with %s and %d waiting; want %s", day, d.GetDay(), preferences(d), d.GetWaitingCount(), days)
 		}
 	}
 	var listed []string
@@ -52,7 +51,7 @@ func TestDigestOfADayWithoutMidnight(t *testing.T) {
 	}
 }
 
-// TestNotebookDatesFollowTheUsersTimeZone: the notebook has the dates that the user's own calendar had, as what is retrieved has.
+// TestNotebookDatesFollowTheUsersTimeZone: The notebook uses the dates of the user's time zone, as Retrieve does.
 func TestNotebookDatesFollowTheUsersTimeZone(t *testing.T) {
 	t.Parallel()
 	notes := t.TempDir()
@@ -75,14 +74,14 @@ func TestNotebookDatesFollowTheUsersTimeZone(t *testing.T) {
 	}
 }
 
-// TestNotebookSurvivesUnreadableNotes: a notebook is read and written although what somebody wrote into it cannot be taken in, and a day's
-// file that could not be written comes with the next.
+// TestNotebookSurvivesUnreadableNotes: A notebook is read and written even if a line added by hand cannot be parsed. A file that could
+// not be written is written with the next day's.
 func TestNotebookSurvivesUnreadableNotes(t *testing.T) {
 	t.Parallel()
 	notes := t.TempDir()
 	folder := filepath.Join(notes, "default", "u")
 	blocked := filepath.Join(folder, "2026-11-01.md")
-	sidecartest.NoError(t, os.MkdirAll(blocked, 0o700)) // no file can be put there
+	sidecartest.NoError(t, os.MkdirAll(blocked, 0o700)) // a folder where the file should be
 	r := sidecartest.Serve(t, "digest.interval=0", "session.memorize_every=0", "digest.export_dir="+notes, "time_zone=UTC", "limits.namespace_memories=1")
 	say := func(day, text string) {
 		r.AppendTo(t, sidecartest.Direct("u"), on(day+"T10:00:00Z", sidecartest.Said(text)))
@@ -96,23 +95,24 @@ func TestNotebookSurvivesUnreadableNotes(t *testing.T) {
 	if !strings.Contains(book.GetMarkdown(), "乌龙茶") || strings.Contains(book.GetMarkdown(), "陈") {
 		t.Errorf("the notebook is\n%s", book.GetMarkdown())
 	}
-	say("2026-11-02", "我喜欢爬黄山。") // one too many
+	say("2026-11-02", "我喜欢爬黄山。") // one more than the limit
 	for file, want := range map[string]string{path: "乌龙茶", blocked: "乌龙茶", filepath.Join(folder, "2026-11-02.md"): "黄山"} {
 		if text := string(sidecartest.Must(os.ReadFile(file))(t)); !strings.Contains(text, want) {
 			t.Errorf("%s is\n%s", filepath.Base(file), text)
 		}
 	}
 	if text := string(sidecartest.Must(os.ReadFile(path))(t)); !strings.HasPrefix(text, "- 我的医生姓陈\n") {
-		t.Errorf("what somebody wrote is not in\n%s", text)
+		t.Errorf("the line added by hand is not in\n%s", text)
 	}
 }
 
-// TestTopicsSurviveForgettingAnotherUser: what others said long ago is still found in its time, after somebody's words were taken out of the
-// session around it.
+// TestTopicsSurviveForgettingAnotherUser: Topics still find old messages after another user's messages were removed from the session.
 func TestTopicsSurviveForgettingAnotherUser(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
-	talk := func(user string) *memsidecarv1.Scope { return sidecartest.Within(sidecartest.Group(user, "g"), "talk") }
+	talk := func(user string) *memsidecarv1.Scope {
+		return sidecartest.InSession(sidecartest.Group(user, "g"), "talk")
+	}
 	r.AppendTo(t, talk("a"), on("2026-11-10T10:00:00Z", sidecartest.Said("大家好")))
 	r.AppendTo(t, talk("b"), on("2026-11-01T10:00:00Z", sidecartest.Said("周末去打羽毛球吗？")), on("2026-11-20T10:00:00Z", sidecartest.Said("今天吃火锅")),
 		on("2026-11-01T10:01:00Z", sidecartest.Said("羽毛球拍我带了。")), on("2026-11-20T10:01:00Z", sidecartest.Said("火锅店订好了")))
@@ -131,7 +131,7 @@ func TestTopicsSurviveForgettingAnotherUser(t *testing.T) {
 	}
 	for _, when := range []string{"before", "after"} {
 		if first, last := topics(1), topics(20); first != "羽毛球" || last != "火锅" {
-			t.Errorf("%s somebody is forgotten the topics are %q and %q", when, first, last)
+			t.Errorf("%s another user is forgotten the topics are %q and %q", when, first, last)
 		}
 		sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: &memsidecarv1.Scope{UserId: "c"}}))(t)
 	}
@@ -141,19 +141,19 @@ func TestTopicsSurviveForgettingAnotherUser(t *testing.T) {
 	}
 }
 
-// TestDigestConsidersAllSessionsFirst: what waits is considered before a day is told, whichever of somebody's many sessions it waits in.
+// TestDigestConsidersAllSessionsFirst: Pending messages are considered before the digest, in all sessions of the user.
 func TestDigestConsidersAllSessionsFirst(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "digest.interval=0")
-	for i := range 52 { // more than are considered for a digest
-		scope := sidecartest.Within(sidecartest.Direct("u"), fmt.Sprint("s", i))
+	for i := range 52 { // more sessions than one step considers
+		scope := sidecartest.InSession(sidecartest.Direct("u"), fmt.Sprint("s", i))
 		r.AppendTo(t, scope, sidecartest.Answered("你好"))
 		if i == 51 {
 			r.AppendTo(t, scope, sidecartest.Said("我喜欢喝乌龙茶。"))
 		}
 	}
 	summarize(t, r, sidecartest.Direct("u"), "")
-	last := sidecartest.Must(r.Sessions().GetSession(t.Context(), &memsidecarv1.GetSessionRequest{Scope: sidecartest.Within(sidecartest.Direct("u"), "s51")}))(
+	last := sidecartest.Must(r.Sessions().GetSession(t.Context(), &memsidecarv1.GetSessionRequest{Scope: sidecartest.InSession(sidecartest.Direct("u"), "s51")}))(
 		t,
 	).GetSession()
 	if last.GetUnconsideredCount() != 0 || len(r.Memories(t, sidecartest.Direct("u"))) != 1 {
@@ -161,7 +161,8 @@ func TestDigestConsidersAllSessionsFirst(t *testing.T) {
 	}
 }
 
-// TestDeleteSessionOfManyUsers: the memories of everybody go with a session, also of those whom it has no room to name.
+// TestDeleteSessionOfManyUsers: Deleting a session deletes the memories of all its users, even if they are too many to be listed in the
+// session.
 func TestDeleteSessionOfManyUsers(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "session.memorize_every=0", "digest.enabled=false", "history.vectors=0")
@@ -170,18 +171,18 @@ func TestDeleteSessionOfManyUsers(t *testing.T) {
 		m := sidecartest.Said("大家好")
 		m.SpeakerId = fmt.Sprint("u", i)
 		if crowd = append(crowd, m); len(crowd) == 501 || i == 1002 {
-			r.AppendTo(t, sidecartest.Within(sidecartest.Group("u0", "g"), "party"), crowd...)
+			r.AppendTo(t, sidecartest.InSession(sidecartest.Group("u0", "g"), "party"), crowd...)
 			crowd = nil
 		}
 	}
 	for _, user := range []string{"u0", "u1001", "u1002"} {
 		sidecartest.Must(r.CreateMemory(t.Context(), &memsidecarv1.CreateMemoryRequest{
-			Scope: sidecartest.Within(sidecartest.Group(user, "g"), "party"), Memory: &memsidecarv1.Memory{Text: user + " likes snow."},
+			Scope: sidecartest.InSession(sidecartest.Group(user, "g"), "party"), Memory: &memsidecarv1.Memory{Text: user + " likes snow."},
 		}))(t)
 	}
 	done := sidecartest.Must(
 		r.Sessions().
-			DeleteSession(t.Context(), &memsidecarv1.DeleteSessionRequest{Scope: sidecartest.Within(sidecartest.Group("u0", "g"), "party"), DeleteMemories: true}),
+			DeleteSession(t.Context(), &memsidecarv1.DeleteSessionRequest{Scope: sidecartest.InSession(sidecartest.Group("u0", "g"), "party"), DeleteMemories: true}),
 	)(
 		t,
 	)

@@ -13,7 +13,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// films is a page of a site: n films from number first on.
+// filmPage returns a page of n films, numbered from first.
 func filmPage(first, n int) []*memsidecarv1.RegistryItem {
 	items := make([]*memsidecarv1.RegistryItem, n)
 	for i := range items {
@@ -22,8 +22,8 @@ func filmPage(first, n int) []*memsidecarv1.RegistryItem {
 	return items
 }
 
-// TestScheduledCheckReportsOnceInAFullRegistry: 25 sessions show 300 films. The registry keeps to its limit, and a scheduled check reports
-// a new film once.
+// TestScheduledCheckReportsOnceInAFullRegistry: 25 sessions show 300 films. The registry respects its limit, and a scheduled check
+// reports a new film once.
 func TestScheduledCheckReportsOnceInAFullRegistry(t *testing.T) {
 	t.Parallel()
 	const limit = 100
@@ -47,7 +47,7 @@ func TestScheduledCheckReportsOnceInAFullRegistry(t *testing.T) {
 	if n := len(seenKeys(t, r, site, ofNamespace)); n != limit {
 		t.Errorf("the registry holds %d items, want %d", n, limit)
 	}
-	// A list that is still shown names its items although the registry has dropped them.
+	// A shown list keeps items that the registry has evicted.
 	first := sidecartest.Direct("小林")
 	first.SessionId = "s0"
 	if got := selected(t, r, first, "3"); got != "/mv/page-2" {
@@ -55,7 +55,7 @@ func TestScheduledCheckReportsOnceInAFullRegistry(t *testing.T) {
 	}
 }
 
-// TestBusyDayDoesNotRenewCheckedItems: by default, 30 searches between two nightly checks do not make the films of the checks new again.
+// TestBusyDayDoesNotRenewCheckedItems: By default, 30 searches between two nightly checks do not make the checks' films new again.
 func TestBusyDayDoesNotRenewCheckedItems(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
@@ -71,8 +71,8 @@ func TestBusyDayDoesNotRenewCheckedItems(t *testing.T) {
 	}
 }
 
-// TestImportingAnOldFileAgainAddsNothing: the films of a seen_movies.json are older than numbered_lists.max_age. They are known from the first import
-// on, and importing them again reports them as being there already.
+// TestImportingAnOldFileAgainAddsNothing: The films of a seen_movies.json are older than numbered_lists.max_age. The first import stores
+// them; the second reports them as existing.
 func TestImportingAnOldFileAgainAddsNothing(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
@@ -96,7 +96,7 @@ func TestImportingAnOldFileAgainAddsNothing(t *testing.T) {
 	}
 }
 
-// TestBlankTitleIsIgnored: a title of spaces neither replaces a known one nor shows in the prompt.
+// TestBlankTitleIsIgnored: A blank title neither replaces an existing one nor appears in the prompt.
 func TestBlankTitleIsIgnored(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)

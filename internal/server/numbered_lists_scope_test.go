@@ -18,7 +18,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// resultAttempts has, for every call of the service, what somebody tries to find or spoil of the victim's.
+// resultAttempts has, for every call of the service, an attempt to read or change the victim's list.
 func resultAttempts(r *sidecartest.Sidecar) map[string]func(ctx context.Context, as *memsidecarv1.Scope) (proto.Message, error) {
 	c := lists(r)
 	return map[string]func(context.Context, *memsidecarv1.Scope) (proto.Message, error){
@@ -93,7 +93,7 @@ func TestNumberedListsOfUsersStayApart(t *testing.T) {
 			if got.GetItem().GetKey() != "/secret" || got.GetItem().GetTitle() != secret.GetTitle() {
 				t.Errorf("%s, %s: afterwards 1 is %s", name, call, got)
 			}
-			_, _ = attempts["DeleteNumberedList"](t.Context(), as) // so that the next call finds the stranger with nothing
+			_, _ = attempts["DeleteNumberedList"](t.Context(), as) // so that the stranger has no list in the next call
 		}
 	}
 }
@@ -116,7 +116,7 @@ func TestGroupSharesANumberedList(t *testing.T) {
 	}
 	_, err := lists(r).SelectItems(t.Context(), choice(sidecartest.Group("bob", "g2"), "1"))
 	sidecartest.WantCode(t, err, codes.FailedPrecondition)
-	// Whose registry: ann's in this group, not bob's; the group's only when asked for.
+	// Without group scope, the registry is ann's in this group.
 	if got := seenKeys(t, r, sidecartest.Group("bob", "g"), 0); len(got) != 0 {
 		t.Errorf("bob has seen %q", got)
 	}
@@ -165,7 +165,7 @@ func TestDeleteNumberedList(t *testing.T) {
 	putItems(t, r, &memsidecarv1.PutItemsRequest{Scope: scope, Items: listing(2)})
 	wantSame(t, sidecartest.Must(remove(0))(t), &memsidecarv1.DeleteNumberedListResponse{ItemCount: 2, ShownDeleted: true})
 
-	// A session takes what was shown in it along.
+	// Deleting a session deletes the lists shown in it.
 	scope.SessionId = "s"
 	sidecartest.Must(
 		r.Sessions().
@@ -195,7 +195,7 @@ func TestForgetUserDeletesTheirNumberedLists(t *testing.T) {
 	)
 	putItems(t, r, &memsidecarv1.PutItemsRequest{Scope: sidecartest.Direct("bob"), Items: listing(3)})
 	var registries, items, lists int
-	for _, record := range r.Export(t, sidecartest.Anywhere("alice")).Records {
+	for _, record := range r.Export(t, sidecartest.WithoutChannel("alice")).Records {
 		switch record.GetRecord().(type) {
 		case *memsidecarv1.ExportUserResponse_Registry:
 			registries++
@@ -211,15 +211,15 @@ func TestForgetUserDeletesTheirNumberedLists(t *testing.T) {
 	if registries != 2 || items != 2 || lists != 2 {
 		t.Errorf("exported %d registries, %d items, %d lists", registries, items, lists)
 	}
-	if r.Export(t, sidecartest.Anywhere("bob")).Holds(mark) || len(sidecartest.HoldsBytes(t, r.Dir, mark)) == 0 {
-		t.Error("bob's export has what is alice's, or nothing was stored")
+	if r.Export(t, sidecartest.WithoutChannel("bob")).Holds(mark) || len(sidecartest.FilesWith(t, r.Dir, mark)) == 0 {
+		t.Error("bob's export has alice's data, or nothing was stored")
 	}
-	receipt := sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.Anywhere("alice")}))(t)
+	receipt := sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.WithoutChannel("alice")}))(t)
 	if receipt.GetRegistryItemCount() != 2 || receipt.GetNumberedListCount() != 2 || !receipt.GetPurgedFromDisk() {
 		t.Errorf("the receipt is %s", receipt)
 	}
-	sidecartest.WantNoBytes(t, r.Dir, mark)
-	sidecartest.WantNoBytes(t, r.Dir, "alice")
+	sidecartest.WantNoFileWith(t, r.Dir, mark)
+	sidecartest.WantNoFileWith(t, r.Dir, "alice")
 	if got := seenKeys(t, r, sidecartest.Group("carol", "g"), ofChannel); len(got) != 2 {
 		t.Errorf("the group has %q", got)
 	}

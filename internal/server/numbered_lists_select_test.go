@@ -10,8 +10,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// TestSelectionByNumbersTitleAndNone: an answer selects all that it names, with the first in the fields that there were before; none is an answer
-// of its own; and what only looks like a selection is refused.
+// TestSelectionByNumbersTitleAndNone: An answer may select several items; the single-item fields have the first. "None" is an answer of
+// its own. Ambiguous texts are refused.
 func TestSelectionByNumbersTitleAndNone(t *testing.T) {
 	t.Parallel()
 	const items, none = memsidecarv1.SelectionKind_SELECTION_KIND_ITEMS, memsidecarv1.SelectionKind_SELECTION_KIND_NONE

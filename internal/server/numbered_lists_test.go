@@ -27,7 +27,7 @@ func lists(r *sidecartest.Sidecar) memsidecarv1.NumberedListServiceClient {
 	return memsidecarv1.NewNumberedListServiceClient(r.Conn)
 }
 
-// film is an item as the film bot's tool gives it.
+// film returns an item as the film bot's tool sends it.
 func film(url, title string) *memsidecarv1.RegistryItem {
 	return &memsidecarv1.RegistryItem{
 		Key:            url,
@@ -36,7 +36,7 @@ func film(url, title string) *memsidecarv1.RegistryItem {
 	}
 }
 
-// listing is what the film site shows: so many films.
+// listing returns n films of the site.
 func listing(n int) []*memsidecarv1.RegistryItem {
 	items := []*memsidecarv1.RegistryItem{film("/mv/m7BA", "得闲谨制"), film("/mv/4LjJ", "镖人"), film("/mv/823D", "惊变28年2：白骨圣殿")}
 	for i := len(items); i < n; i++ {
@@ -50,7 +50,7 @@ func putItems(t *testing.T, r *sidecartest.Sidecar, request *memsidecarv1.PutIte
 	return sidecartest.Must(lists(r).PutItems(t.Context(), request))(t)
 }
 
-// selected is the key that a text selects.
+// selected returns the key that a text selects.
 func selected(t *testing.T, r *sidecartest.Sidecar, scope *memsidecarv1.Scope, text string) string {
 	t.Helper()
 	return sidecartest.Must(lists(r).SelectItems(t.Context(), choice(scope, text)))(t).GetItem().GetKey()
@@ -60,7 +60,7 @@ func choice(scope *memsidecarv1.Scope, text string) *memsidecarv1.SelectItemsReq
 	return &memsidecarv1.SelectItemsRequest{Scope: scope, Selector: &memsidecarv1.SelectItemsRequest_Text{Text: text}}
 }
 
-// seenKeys are what a registry has, newest first; those notified are marked.
+// seenKeys returns a registry's keys, newest first. Notified ones are marked.
 func seenKeys(t *testing.T, r *sidecartest.Sidecar, scope *memsidecarv1.Scope, kind memsidecarv1.RegistryKind) []string {
 	t.Helper()
 	keys := []string{}
@@ -86,15 +86,15 @@ func newKeys(resp *memsidecarv1.PutItemsResponse) []string {
 	return keys
 }
 
-// TestNumberedListAnswersWithTheRealURL: twelve films are shown as text, the user answers "3", and the bot looks up the real URL instead of
-// making one up; then it fetches the details by that URL, also after a restart.
+// TestNumberedListAnswersWithTheRealURL: A bot shows twelve films as text. The user answers "3", and the bot looks up the real URL
+// instead of inventing one, also after a restart.
 func TestNumberedListAnswersWithTheRealURL(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	scope := sidecartest.Direct("小林")
 	scope.SessionId, scope.ChannelId = "telegram_1", "1"
 
-	// Turn 1: the tool hands over what it found; only the text of the answer is kept in the session.
+	// Turn 1: the tool stores its results. The session has only the text of the answer.
 	films := listing(12)
 	put := putItems(t, r, &memsidecarv1.PutItemsRequest{Scope: scope, Items: films})
 	if put.GetNewCount() != 12 || put.GetLastCheckTime() != nil || put.GetEvictedCount() != 0 {
@@ -143,7 +143,7 @@ func TestNumberedListAnswersWithTheRealURL(t *testing.T) {
 		}
 	}
 
-	// The details come by the real URL; selecting has changed nothing.
+	// The URL gives the details. Selecting changes nothing.
 	details := map[string]string{"/mv/823D": "magnet:?xt=real"}
 	if details[byNumber.GetItem().GetKey()] != "magnet:?xt=real" {
 		t.Error("the URL is not the site's")
@@ -154,7 +154,7 @@ func TestNumberedListAnswersWithTheRealURL(t *testing.T) {
 		t.Errorf("the list is %s", list)
 	}
 
-	// Nothing is invented.
+	// Unknown numbers select nothing.
 	_, err := lists(r).SelectItems(t.Context(), choice(scope, "13"))
 	sidecartest.WantCode(t, err, codes.OutOfRange)
 	if !strings.Contains(err.Error(), "1 to 12") {
@@ -167,7 +167,7 @@ func TestNumberedListAnswersWithTheRealURL(t *testing.T) {
 	_, err = lists(r).GetNumberedList(t.Context(), &memsidecarv1.GetNumberedListRequest{Scope: sidecartest.Direct("another")})
 	sidecartest.WantCode(t, err, codes.NotFound)
 
-	// A search (scene A) takes the list's place; "3" is another film now, and the first list's are still known.
+	// A new search (scene A) replaces the list: "3" is now another film. The first list's items are still in the registry.
 	found := []*memsidecarv1.RegistryItem{film("/mv/new", "新片"), film("/mv/m7BA", "得闲谨制"), film("/mv/new", "新片")}
 	put = putItems(t, r, &memsidecarv1.PutItemsRequest{Scope: scope, Items: found, Mode: manual})
 	if got := newKeys(put); !slices.Equal(got, []string{"/mv/new"}) || put.GetItems()[2].GetNumber() != 3 {
@@ -181,11 +181,11 @@ func TestNumberedListAnswersWithTheRealURL(t *testing.T) {
 	}
 }
 
-// TestScheduledCheckReportsNewItemsOnce: As section 4 of the first design describes.
+// TestScheduledCheckReportsNewItemsOnce: This follows section 4 of the first design.
 func TestScheduledCheckReportsNewItemsOnce(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
-	site, user := &memsidecarv1.Scope{}, sidecartest.Anywhere("小林") // the job knows no user
+	site, user := &memsidecarv1.Scope{}, sidecartest.WithoutChannel("小林") // the scheduled job has no user
 	show := func(items ...*memsidecarv1.RegistryItem) *memsidecarv1.PutItemsResponse {
 		t.Helper()
 		return putItems(t, r, &memsidecarv1.PutItemsRequest{Scope: user, RegistryKind: ofNamespace, Items: items, Mode: manual})
@@ -194,7 +194,7 @@ func TestScheduledCheckReportsNewItemsOnce(t *testing.T) {
 		t.Helper()
 		return putItems(t, r, &memsidecarv1.PutItemsRequest{Scope: site, Items: items, Mode: scheduled})
 	}
-	// The user looked at twelve: the check need not tell of them.
+	// The user has seen these twelve: the check need not report them.
 	show(listing(12)...)
 	first := check(append(listing(12), film("/mv/n1", "新一"), film("/mv/n2", "新二"))...)
 	if got := newKeys(first); !slices.Equal(got, []string{"/mv/n1", "/mv/n2"}) || first.GetLastCheckTime() == nil {
@@ -208,7 +208,7 @@ func TestScheduledCheckReportsNewItemsOnce(t *testing.T) {
 	if !strings.Contains(first.GetPromptLine(), "SelectItems") || strings.Contains(first.GetPromptLine(), "1–14") {
 		t.Errorf("the prompt line is %q", first.GetPromptLine())
 	}
-	// What it told once it does not tell again; the list being shown is the user's still.
+	// Reported items are not reported again. The user's shown list is unchanged.
 	second := check(append(listing(12), film("/mv/n1", "改名"), film("/mv/n2", "新二"))...)
 	if second.GetNewCount() != 0 || !second.GetLastCheckTime().AsTime().After(first.GetLastCheckTime().AsTime()) ||
 		second.GetItems()[12].GetItem().GetTitle() != "新一" {
@@ -219,7 +219,7 @@ func TestScheduledCheckReportsNewItemsOnce(t *testing.T) {
 	}
 	_, err := lists(r).SelectItems(t.Context(), choice(user, "13"))
 	sidecartest.WantCode(t, err, codes.OutOfRange)
-	// Shown to the user what was told: it stays notified, and last_check is the job's.
+	// After the user was shown a reported item, it stays notified. last_check remains the job's.
 	shown := show(film("/mv/n1", "新一"), film("/mv/n3", "新三"))
 	if n := shown.GetItems(); !n[0].GetItem().GetNotified() || n[0].GetIsNew() || n[1].GetItem().GetNotified() || !n[1].GetIsNew() ||
 		!proto.Equal(shown.GetLastCheckTime(), second.GetLastCheckTime()) {
@@ -235,13 +235,13 @@ func TestScheduledCheckReportsNewItemsOnce(t *testing.T) {
 	if !slices.Equal(unseen.GetUnseenKeys(), []string{"/mv/n9"}) || !proto.Equal(unseen.GetLastCheckTime(), second.GetLastCheckTime()) {
 		t.Errorf("unseen are %s", unseen)
 	}
-	// Nothing new is no mistake.
+	// An empty result is not an error.
 	if none := check(); none.GetNewCount() != 0 || none.GetLastCheckTime() == nil {
 		t.Errorf("an empty check is %s", none)
 	}
 }
 
-// TestConcurrentPutItems: Of concurrent callers each item is new for one, and each list is as it was put.
+// TestConcurrentPutItems: Of concurrent callers each item is new for one, and each list is stored as it was sent.
 func TestConcurrentPutItems(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
@@ -250,7 +250,7 @@ func TestConcurrentPutItems(t *testing.T) {
 	var wg sync.WaitGroup
 	for writer := range 6 {
 		wg.Go(func() {
-			scope := sidecartest.Anywhere(fmt.Sprintf("user-%d", writer))
+			scope := sidecartest.WithoutChannel(fmt.Sprintf("user-%d", writer))
 			request := &memsidecarv1.PutItemsRequest{Scope: scope, RegistryKind: ofNamespace, Items: listing(12)}
 			if writer%3 == 0 {
 				request.Mode = scheduled
@@ -282,7 +282,7 @@ func TestConcurrentPutItems(t *testing.T) {
 	for writer := range 6 {
 		want := listing(12)
 		slices.Reverse(want[:writer])
-		scope := sidecartest.Anywhere(fmt.Sprintf("user-%d", writer))
+		scope := sidecartest.WithoutChannel(fmt.Sprintf("user-%d", writer))
 		if writer%3 == 0 {
 			_, err := lists(r).SelectItems(t.Context(), choice(scope, "1"))
 			sidecartest.WantCode(t, err, codes.FailedPrecondition)
@@ -292,8 +292,7 @@ func TestConcurrentPutItems(t *testing.T) {
 	}
 }
 
-// TestLargestNumberedListFitsIntoOneAnswer: A list of the largest size fits into the message size that gRPC clients accept by
-// default.
+// TestLargestNumberedListFitsIntoOneAnswer: A list of the maximum size fits into gRPC clients' default message size.
 func TestLargestNumberedListFitsIntoOneAnswer(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "numbered_lists.max_items=1000")
@@ -328,7 +327,7 @@ func TestLargestNumberedListFitsIntoOneAnswer(t *testing.T) {
 	sidecartest.WantInvalid(t, err, "items")
 }
 
-// TestRegistryLimitsAreConfigurable: the configuration's numbers hold for the registry, and a list names its items all the same.
+// TestRegistryLimitsAreConfigurable: The registry obeys the configured limits. A shown list keeps its items.
 func TestRegistryLimitsAreConfigurable(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "numbered_lists.max_items=5")
@@ -354,7 +353,7 @@ func TestRegistryLimitsAreConfigurable(t *testing.T) {
 	}
 	r.Stop()
 	r = sidecartest.ServeIn(t, r.Dir, "numbered_lists.list_ttl=1us", "numbered_lists.max_age=1us")
-	if got := seenKeys(t, r, scope, 0); len(got) != 0 { // swept at the start, or being swept
+	if got := seenKeys(t, r, scope, 0); len(got) != 0 { // swept at start, or about to be
 		putItems(t, r, &memsidecarv1.PutItemsRequest{Scope: scope, Mode: scheduled})
 		if got := seenKeys(t, r, scope, 0); len(got) != 0 {
 			t.Errorf("kept %q", got)

@@ -13,9 +13,9 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// TestPendingLimitOfAllNamespaces: while a model is away what waits stays within queue.max_pending and queue.max_pending_bytes, across a
-// restart as well; whoever is refused learns which limit it is and when to try again, recall goes on, and there is room again once
-// the model is back.
+// TestPendingLimitOfAllNamespaces: While a model is unavailable, pending dialogues stay within queue.max_pending and
+// queue.max_pending_bytes, also after a restart. A refused caller is told which limit was hit and when to retry. Retrieve still works.
+// When the model recovers, dialogues are accepted again.
 func TestPendingLimitOfAllNamespaces(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("我平时爱喝点茶。", 100) // 2,400 bytes
@@ -36,7 +36,7 @@ func TestPendingLimitOfAllNamespaces(t *testing.T) {
 				})
 				return err
 			}
-			for range 5 { // of the bytes the last goes a little beyond
+			for range 5 { // the last one may exceed the limit a little
 				sidecartest.NoError(t, send())
 			}
 			refused := func() {
@@ -44,7 +44,7 @@ func TestPendingLimitOfAllNamespaces(t *testing.T) {
 				err := send()
 				sidecartest.WantCode(t, err, codes.ResourceExhausted)
 				if retryDelay(err) <= 0 || !strings.Contains(err.Error(), key) || !strings.Contains(err.Error(), "memsidecar status") {
-					t.Errorf("does not say what to do: %v", err)
+					t.Errorf("has no remedy: %v", err)
 				}
 			}
 			refused()

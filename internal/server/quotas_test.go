@@ -21,7 +21,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// wantQuota checks that an error says which quota is used up, whose, and what to do.
+// wantQuota checks that an error names the quota, its owner, and a remedy.
 func wantQuota(t *testing.T, err error, key, subject, says string) {
 	t.Helper()
 	sidecartest.WantCode(t, err, codes.ResourceExhausted)
@@ -39,14 +39,14 @@ func wantQuota(t *testing.T, err error, key, subject, says string) {
 			t.Errorf("%v, want %q", err, says)
 		}
 		if retryDelay(err) != 0 {
-			t.Error("waiting is told to help")
+			t.Error("a retry delay is given")
 		}
 		return
 	}
 	t.Errorf("%v has no QuotaFailure", err)
 }
 
-// quotas are those that are set, as the status tells them: "key user used/limit".
+// quotas are the configured quotas as the status shows them: "key user used/limit".
 func quotas(t *testing.T, r *sidecartest.Sidecar, scope *memsidecarv1.Scope) []string {
 	t.Helper()
 	var list []string
@@ -67,7 +67,7 @@ func tryCreate(t *testing.T, r *sidecartest.Sidecar, scope *memsidecarv1.Scope, 
 	return err
 }
 
-// TestMemoryQuotaOfANamespace: it is a namespace's, all users' together; what adds nothing goes on, and what is deleted makes room.
+// TestMemoryQuotaOfANamespace: All users of a namespace share its quota. Calls that add nothing still work, and deleting makes room.
 func TestMemoryQuotaOfANamespace(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "limits.namespace_memories=3", "namespaces=[{name: big/*, namespace_memories: 0}]", sidecartest.HTTPListen)
@@ -97,7 +97,7 @@ func TestMemoryQuotaOfANamespace(t *testing.T) {
 		t.Errorf("%s refusals are counted", got)
 	}
 
-	sidecartest.NoError(t, tryCreate(t, r, sidecartest.Direct("u"), "Likes tea")) // known
+	sidecartest.NoError(t, tryCreate(t, r, sidecartest.Direct("u"), "Likes tea")) // stored already
 	for i := range 4 {
 		sidecartest.NoError(
 			t,
@@ -111,9 +111,9 @@ func TestMemoryQuotaOfANamespace(t *testing.T) {
 		t,
 	)
 	sidecartest.NoError(t, tryCreate(t, r, sidecartest.Direct("v"), "Likes snow"))
-	sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.Anywhere("v")}))(t)
+	sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.WithoutChannel("v")}))(t)
 	if got := quotas(t, r, sidecartest.Direct("v")); !slices.Equal(got, []string{"namespace_memories  1/3"}) {
-		t.Errorf("once somebody was forgotten, the status says %q", got)
+		t.Errorf("after a user was forgotten, the status says %q", got)
 	}
 }
 
@@ -136,13 +136,13 @@ func TestQuotasHoldForConcurrentCalls(t *testing.T) {
 		})
 	}
 	calls.Wait()
-	if got := quotas(t, r, sidecartest.Anywhere("u0")); stored.Load() != 7 || !slices.Equal(got, []string{"namespace_memories  7/7"}) {
+	if got := quotas(t, r, sidecartest.WithoutChannel("u0")); stored.Load() != 7 || !slices.Equal(got, []string{"namespace_memories  7/7"}) {
 		t.Errorf("%d were stored, and the status says %q", stored.Load(), got)
 	}
 }
 
-// TestFullNamespacePostponesDialogues: what is acknowledged is not lost when there is no room for what it tells; a wish to forget is
-// followed all the same, and makes room.
+// TestFullNamespacePostponesDialogues: Without room for new memories, acknowledged dialogues are postponed, not lost. A request to forget
+// is still carried out, and makes room.
 func TestFullNamespacePostponesDialogues(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -156,7 +156,7 @@ func TestFullNamespacePostponesDialogues(t *testing.T) {
 	}
 	known := r.Consider(t, sidecartest.Direct("u"), sidecartest.Said("I like green tea."))
 	if known.GetState() != memsidecarv1.ConsiderationState_CONSIDERATION_STATE_REMEMBERED {
-		t.Errorf("what is known: %v", known)
+		t.Errorf("stored memories: %v", known)
 	}
 	if failed := r.Status(t).GetQueue().GetFailedCount(); failed != 1 {
 		t.Errorf("%d considerations failed", failed)
@@ -183,7 +183,7 @@ func TestFullNamespacePostponesDialogues(t *testing.T) {
 	})
 }
 
-// TestHistoryQuotaRefusesWholeDialogues: messages are refused whole, with the dialogue that they came in.
+// TestHistoryQuotaRefusesWholeDialogues: Messages are refused together with their whole dialogue.
 func TestHistoryQuotaRefusesWholeDialogues(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "limits.user_history_bytes=3000", "limits.namespace_history_bytes=5000")
@@ -192,7 +192,7 @@ func TestHistoryQuotaRefusesWholeDialogues(t *testing.T) {
 		_, err := r.Sessions().AppendMessages(t.Context(), &memsidecarv1.AppendMessagesRequest{Scope: scope, Messages: messages})
 		return err
 	}
-	ann, ben := sidecartest.Within(sidecartest.Anywhere("ann"), "hers"), sidecartest.Within(sidecartest.Anywhere("ben"), "his")
+	ann, ben := sidecartest.InSession(sidecartest.WithoutChannel("ann"), "hers"), sidecartest.InSession(sidecartest.WithoutChannel("ben"), "his")
 	wantQuota(
 		t,
 		try(ann, long(1000), long(2500)),
@@ -212,10 +212,10 @@ func TestHistoryQuotaRefusesWholeDialogues(t *testing.T) {
 		},
 	)
 	wantQuota(t, err, "limits.user_history_bytes", "user:ann", "history.retention")
-	if got := sidecartest.Must(r.ListConsiderations(t.Context(), &memsidecarv1.ListConsiderationsRequest{Scope: sidecartest.Anywhere("ann")}))(t); len(
+	if got := sidecartest.Must(r.ListConsiderations(t.Context(), &memsidecarv1.ListConsiderationsRequest{Scope: sidecartest.WithoutChannel("ann")}))(t); len(
 		got.GetConsiderations(),
 	) > 0 {
-		t.Errorf("what was refused is considered: %v", got)
+		t.Errorf("a refused dialogue is considered: %v", got)
 	}
 	if got := r.History(t, ann); len(got) != 1 {
 		t.Errorf("the session has %d messages", len(got))
@@ -223,20 +223,20 @@ func TestHistoryQuotaRefusesWholeDialogues(t *testing.T) {
 	sidecartest.NoError(t, try(ben, long(2000)))
 	wantQuota(t, try(ben, long(800)), "limits.namespace_history_bytes", "namespace", "of 5000 bytes of messages of the namespace")
 	sidecartest.NoError(t, try(sidecartest.InNamespace("elsewhere", ben), long(800)))
-	list := quotas(t, r, sidecartest.Anywhere("ann"))
+	list := quotas(t, r, sidecartest.WithoutChannel("ann"))
 	if len(list) != 2 || !strings.HasSuffix(list[0], "/5000") || !strings.HasPrefix(list[1], "user_history_bytes ann 2") {
 		t.Errorf("the status says %q", list)
 	}
 	sidecartest.Must(r.Sessions().DeleteSession(t.Context(), &memsidecarv1.DeleteSessionRequest{Scope: ann}))(t)
 	sidecartest.NoError(t, try(ben, long(800)))
 	for _, user := range []string{"ann", "ben"} {
-		sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.Anywhere(user)}))(t)
+		sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.WithoutChannel(user)}))(t)
 	}
-	if got := quotas(t, r, sidecartest.Anywhere("ben")); !slices.Equal(
+	if got := quotas(t, r, sidecartest.WithoutChannel("ben")); !slices.Equal(
 		got,
 		[]string{"namespace_history_bytes  0/5000", "user_history_bytes ben 0/3000"},
 	) {
-		t.Errorf("once everybody was forgotten, the status says %q", got)
+		t.Errorf("after all users were forgotten, the status says %q", got)
 	}
 	r.Stop()
 	if report := sidecartest.Must(sqlite.Files{Checks: sqlstore.Checks()}.Check(
@@ -246,7 +246,7 @@ func TestHistoryQuotaRefusesWholeDialogues(t *testing.T) {
 	}
 }
 
-// TestNumberedListQuotaKeepsExistingLists: a list that exists is filled and shown as before.
+// TestNumberedListQuotaKeepsExistingLists: Existing lists can still be changed and shown.
 func TestNumberedListQuotaKeepsExistingLists(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "limits.user_lists=2", "limits.namespace_lists=3")
@@ -264,6 +264,6 @@ func TestNumberedListQuotaKeepsExistingLists(t *testing.T) {
 	if got := quotas(t, r, sidecartest.Direct("u")); !slices.Equal(got, []string{"namespace_lists  3/3", "user_lists u 2/2"}) {
 		t.Errorf("the status says %q", got)
 	}
-	sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.Anywhere("v")}))(t)
+	sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.WithoutChannel("v")}))(t)
 	sidecartest.NoError(t, put(sidecartest.Direct("w"), "films"))
 }

@@ -12,14 +12,15 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// saidAt is a message of the user that was said at a time.
+// saidAt returns a user's message with a time.
 func saidAt(at time.Time, text string) *memsidecarv1.Message {
 	m := sidecartest.Said(text)
 	m.SendTime = timestamppb.New(at)
 	return m
 }
 
-// TestRetrieveAsOfAReadTime replays a conversation of months: everything is stored today, and each read time sees what was said by then.
+// TestRetrieveAsOfAReadTime replays a conversation of months. Everything is stored today, and each read time sees only what was said
+// before it.
 func TestRetrieveAsOfAReadTime(t *testing.T) {
 	r := sidecartest.Serve(t, "time_zone=UTC")
 	scope := sidecartest.Direct("u")
@@ -42,7 +43,7 @@ func TestRetrieveAsOfAReadTime(t *testing.T) {
 	for name, test := range map[string]struct {
 		at                time.Time
 		memories, history []string
-		messages          []string // with what was said around them
+		messages          []string // with their neighbours
 	}{
 		"before anything was said": {at: spring.Add(-time.Second)},
 		"when the first was said": {
@@ -112,8 +113,8 @@ func TestRetrieveAsOfAReadTime(t *testing.T) {
 	}
 }
 
-// TestReadTimeDecidesWhatIsOver: an appointment holds until it is over at the read time, which may be in the future.
-func TestReadTimeDecidesWhatIsOver(t *testing.T) {
+// TestReadTimeDecidesWhatHasExpired: An appointment is current until its end, relative to the read time, which may be in the future.
+func TestReadTimeDecidesWhatHasExpired(t *testing.T) {
 	r := sidecartest.Serve(t)
 	spoken, over := time.Now().AddDate(0, -2, 0), time.Now().AddDate(0, 1, 0)
 	sidecartest.Must(r.Import(t, sidecartest.Direct("u"), &memsidecarv1.Memory{

@@ -56,10 +56,10 @@ func TestNewAddressSupersedesTheOld(t *testing.T) {
 	}
 }
 
-// TestDigestOmitsWithdrawnMemories: the digest of the day does not tell what was withdrawn.
+// TestDigestOmitsWithdrawnMemories: The digest of a day omits withdrawn memories.
 func TestDigestOmitsWithdrawnMemories(t *testing.T) {
 	t.Parallel()
-	r := sidecartest.Serve(t)
+	r := sidecartest.ServeFromNoon(t)
 	r.Consider(t, sidecartest.Direct("u"), sidecartest.Said("I like cilantro."), sidecartest.Answered("OK"))
 	second := r.Consider(t, sidecartest.Direct("u"), sidecartest.Said("I don't like cilantro any more."), sidecartest.Answered("OK"))
 	if d := r.Digest(t, sidecartest.Direct("u"), ""); !strings.Contains(d.String(), "like cilantro any more") {

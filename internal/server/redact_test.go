@@ -17,7 +17,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// Secrets of the tests, put together so that no scanner takes them for real ones.
+// Secrets for the tests, concatenated so that scanners do not report them.
 var (
 	secretKey  = "sk-" + "proj-0123456789abcdefghijABCDEFGHIJ"
 	secretCard = "4111 1111 1111 " + "1111"
@@ -26,7 +26,7 @@ var (
 	secrets    = []string{secretKey, secretCard, secretBank, secretWord}
 )
 
-// confessions hold every secret, and a phone number that is to be remembered.
+// confessions contain every secret, and a phone number that is to be remembered.
 func confessions() []*memsidecarv1.Message {
 	call := sidecartest.Said("My favourite drink is green tea, my password is " + secretWord + " and my phone number is 13812345678.")
 	call.ToolCalls = []*memsidecarv1.ToolCall{
@@ -40,7 +40,7 @@ func confessions() []*memsidecarv1.Message {
 	}
 }
 
-// holding says which secrets a text holds.
+// holding names the secrets that a text contains.
 func holding(text string) (found []string) {
 	for _, secret := range secrets {
 		if strings.Contains(text, secret) {
@@ -50,7 +50,7 @@ func holding(text string) (found []string) {
 	return found
 }
 
-// derived is all that is made of what the user said, as the API tells it.
+// derived returns all data derived from messages, from the API.
 func derived(t *testing.T, r *sidecartest.Sidecar, scope *memsidecarv1.Scope) string {
 	t.Helper()
 	sessions, digests, traces := memsidecarv1.NewSessionServiceClient(
@@ -82,8 +82,8 @@ func derived(t *testing.T, r *sidecartest.Sidecar, scope *memsidecarv1.Scope) st
 	return b.String()
 }
 
-// TestSecretsAreInNothingDerived: memories, reasons, quotes, summaries, digests, the notebook, topics and traces hold none; the
-// consideration says what there was; history keeps what was sent.
+// TestSecretsAreInNothingDerived: Memories, reasons, quotes, summaries, digests, the notebook, topics and traces hold no secrets. The
+// consideration names their kinds. History keeps the original messages.
 func TestSecretsAreInNothingDerived(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
@@ -105,7 +105,7 @@ func TestSecretsAreInNothingDerived(t *testing.T) {
 	}
 }
 
-// TestSecretsAreRememberedWithoutRedaction: then a secret is remembered like anything else.
+// TestSecretsAreRememberedWithoutRedaction: A secret is then remembered like other text.
 func TestSecretsAreRememberedWithoutRedaction(t *testing.T) {
 	t.Parallel()
 	for _, setting := range []string{"redact.enabled=false", "redact.kinds=token,card_number"} {
@@ -117,7 +117,7 @@ func TestSecretsAreRememberedWithoutRedaction(t *testing.T) {
 	}
 }
 
-// TestSecretsAreNotOnDiskWithRedactedHistory: with history.redact no byte of them reaches the disk, by whatever call.
+// TestSecretsAreNotOnDiskWithRedactedHistory: With history.redact no call writes a byte of them to disk.
 func TestSecretsAreNotOnDiskWithRedactedHistory(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "history.redact=true")
@@ -168,7 +168,7 @@ func TestSecretsAreNotOnDiskWithRedactedHistory(t *testing.T) {
 	sidecartest.NoError(t, err)
 }
 
-// TestModelsReceiveNoSecrets: not with a dialogue, a query, a message to be embedded or a memory to be compared.
+// TestModelsReceiveNoSecrets: Dialogues, queries, messages for embedding and memories for comparison are redacted.
 func TestModelsReceiveNoSecrets(t *testing.T) {
 	t.Parallel()
 	p := providertest.Start(t, 1000)

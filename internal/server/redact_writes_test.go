@@ -13,8 +13,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// TestDirectWritesHoldNoSecrets: CreateMemory, UpdateMemory, ImportMemories and MCP's remember put markers in the place of secrets, and
-// refuse or skip what holds nothing else. redact.direct_writes=false stores what was sent.
+// TestDirectWritesHoldNoSecrets: CreateMemory, UpdateMemory, ImportMemories and MCP's remember replace secrets by markers, and refuse or
+// skip texts without other content. redact.direct_writes=false stores the original text.
 func TestDirectWritesHoldNoSecrets(t *testing.T) {
 	t.Parallel()
 	alarm := "The alarm at home has the password " + secretWord
@@ -78,8 +78,8 @@ func TestDirectWritesHoldNoSecrets(t *testing.T) {
 	}
 }
 
-// TestSecretAloneIsNotRemembered: by rules, by a model, and by rules in the place of a model, a statement of which only a marker is
-// left is not stored; what else was said is.
+// TestSecretAloneIsNotRemembered: A statement that consists of a marker after redaction is not stored, whether rules or a model decide.
+// Other statements are.
 func TestSecretAloneIsNotRemembered(t *testing.T) {
 	t.Parallel()
 	confession := []*memsidecarv1.Message{
@@ -119,7 +119,7 @@ func TestSecretAloneIsNotRemembered(t *testing.T) {
 		p := providertest.Start(t, 8)
 		p.Take(60_000, 0)
 		r := sidecartest.Serve(t, append(sidecartest.UseProvider("openai", p), "llm.daily_user_token_budget=50000")...)
-		r.Consider(t, sidecartest.Direct("u"), sidecartest.Said("I sometimes drink tea.")) // uses the budget up
+		r.Consider(t, sidecartest.Direct("u"), sidecartest.Said("I sometimes drink tea.")) // uses up the budget
 		asked := len(p.Requests(providertest.Summary))
 		check(t, r)
 		if len(p.Requests(providertest.Summary)) != asked {

@@ -18,17 +18,17 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// overheard is an imported memory of so many days ago, which nobody asked for.
-func overheard(text string, days int) *memsidecarv1.Memory {
+// importedMemory is a memory that was imported with an age in days and never retrieved.
+func importedMemory(text string, days int) *memsidecarv1.Memory {
 	at := timestamppb.New(time.Now().Add(-time.Duration(days) * 24 * time.Hour))
 	return &memsidecarv1.Memory{Text: text, Kind: memsidecarv1.MemoryKind_MEMORY_KIND_PLAN, CreateTime: at, Scope: sidecartest.Direct("u")}
 }
 
-// TestRetentionFollowsConfiguredHalfLives: how likely a memory is to be kept is told of each, by the half-lives that are configured.
+// TestRetentionFollowsConfiguredHalfLives: Each memory shows how likely it is to be kept, by the configured half-lives.
 func TestRetentionFollowsConfiguredHalfLives(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "memories.half_lives={plan: 240h}")
-	sidecartest.Must(r.Import(t, sidecartest.Direct("u"), overheard("Will paint the fence", 10)))(t)
+	sidecartest.Must(r.Import(t, sidecartest.Direct("u"), importedMemory("Will paint the fence", 10)))(t)
 	list := sidecartest.Must(r.ListMemories(t.Context(), &memsidecarv1.ListMemoriesRequest{Scope: sidecartest.Direct("u")}))(t).GetMemories()
 	m := sidecartest.Must(r.GetMemory(t.Context(), &memsidecarv1.GetMemoryRequest{Scope: sidecartest.Direct("u"), MemoryId: list[0].GetId()}))(t).GetMemory()
 	for _, got := range []float64{list[0].GetRetention(), m.GetRetention()} {
@@ -38,13 +38,13 @@ func TestRetentionFollowsConfiguredHalfLives(t *testing.T) {
 	}
 }
 
-// TestLimitPerUserDropsTheLeastNeeded: beyond the limit the least likely to be needed goes, whatever brought the new one in, and what was asked
-// for stays.
+// TestLimitPerUserDropsTheLeastNeeded: Above the limit, the memory that is least likely to be needed is dropped, however the new one was
+// created. Explicitly created memories stay.
 func TestLimitPerUserDropsTheLeastNeeded(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "memories.max_per_user=4")
 	sidecartest.Must(
-		r.Import(t, sidecartest.Direct("u"), overheard("Will paint the fence", 90), overheard("Will call Ida", 1), overheard("Will fly to Rome", 30)),
+		r.Import(t, sidecartest.Direct("u"), importedMemory("Will paint the fence", 90), importedMemory("Will call Ida", 1), importedMemory("Will fly to Rome", 30)),
 	)(
 		t,
 	)
@@ -68,16 +68,17 @@ func TestLimitPerUserDropsTheLeastNeeded(t *testing.T) {
 	for _, text := range []string{"Likes rain", "Likes snow", "Likes wind"} {
 		r.Create(t, sidecartest.Direct("u"), text)
 	}
-	has("Likes jazz", "Likes rain", "Likes snow", "Likes tea", "Likes wind") // more than the limit: they were asked for
+	has("Likes jazz", "Likes rain", "Likes snow", "Likes tea", "Likes wind") // above the limit: all were created explicitly
 	if limit := r.Status(t).GetMemories(); limit.GetFullUserCount() != 1 {
 		t.Errorf("the status says %s", limit)
 	}
 }
 
-// TestWithdrawnMemoryIsDeletedAfterTheGrace: what the user asked to forget is deleted when the grace is over, by whatever process runs then.
+// TestWithdrawnMemoryIsDeletedAfterTheGrace: A memory that the user asked to forget is deleted after the grace period, also by another
+// process.
 func TestWithdrawnMemoryIsDeletedAfterTheGrace(t *testing.T) {
 	t.Parallel()
-	const mark = "Zyxwvutsrq" // unmistakable
+	const mark = "Zyxwvutsrq"
 	dir := t.TempDir()
 	sidecartest.WithStorage(t, dir, func(storage *sqlite.Storage) {
 		store := storelocal.New(storage, storelocal.Options{IndexBudget: 1 << 20})
@@ -101,8 +102,8 @@ func TestWithdrawnMemoryIsDeletedAfterTheGrace(t *testing.T) {
 		}))(t).GetMemories()
 		return len(list) == 1 && list[0].GetId() == "just"
 	})
-	sidecartest.Eventually(t, "its bytes are gone", func() bool { return len(sidecartest.HoldsBytes(t, dir, mark+" of long")) == 0 })
-	if len(sidecartest.HoldsBytes(t, dir, mark+" of just")) == 0 {
+	sidecartest.Eventually(t, "its bytes are gone", func() bool { return len(sidecartest.FilesWith(t, dir, mark+" of long")) == 0 })
+	if len(sidecartest.FilesWith(t, dir, mark+" of just")) == 0 {
 		t.Error("the other one is gone, too")
 	}
 }

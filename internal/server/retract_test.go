@@ -13,15 +13,15 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// TestRetractedPlansAreNotFound: what is called off, struck off, moved, changed or outgrown is not found any more, and what is
-// not stays. Each line is said on a day of its own, the last one today.
+// TestRetractedPlansAreNotFound: Plans that are cancelled, moved, changed or outgrown are not retrieved any more. Others stay. Each line
+// is said on its own day, the last one today.
 func TestRetractedPlansAreNotFound(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	for name, test := range map[string]struct {
 		lines       []string
 		query       string
-		found, gone string // words that what is found holds, and does not; separated by |
+		found, gone string // words that the result must or must not contain, separated by |
 	}{
 		"struck off a list": {
 			[]string{"Add oat milk, eggs and bread to my shopping list", "Take the eggs off my shopping list"},
@@ -101,7 +101,7 @@ func TestRetractedPlansAreNotFound(t *testing.T) {
 	}
 }
 
-// TestRequestToForgetWithdrawsMemories: a request to forget withdraws what it is about, says so, and can be undone.
+// TestRequestToForgetWithdrawsMemories: A request to forget withdraws the memories it is about, names them, and can be reverted.
 func TestRequestToForgetWithdrawsMemories(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
@@ -130,27 +130,27 @@ func TestRequestToForgetWithdrawsMemories(t *testing.T) {
 			t.Errorf("%s: brought back, found %q", name, got)
 		}
 	}
-	// "That" is what was said just before, in a dialogue that was remembered already.
+	// "That" refers to a message of an earlier dialogue.
 	scope := sidecartest.Direct("that")
 	r.Consider(t, scope, sidecartest.Said("I live in Rome."), sidecartest.Answered("OK"))
 	r.Consider(t, scope, sidecartest.Said("I live in Rome."), sidecartest.Answered("OK"), sidecartest.Said("forget that"))
 	if got := r.Texts(t, scope, "Rome"); len(got) > 0 {
 		t.Errorf("found %q", got)
 	}
-	// A list that lost an entry is as it was when that is undone.
+	// Reverting restores a list that lost an entry.
 	scope = sidecartest.Direct("undone")
 	r.Consider(t, scope, sidecartest.Said("Add eggs and bread to my shopping list"), sidecartest.Answered("OK"))
-	struck := r.Consider(t, scope, sidecartest.Said("Take the eggs off my shopping list"), sidecartest.Answered("OK")).GetChanges()[0]
-	if struck.GetAction() != updated || struck.GetReason() == "" || strings.Contains(struck.GetText(), "eggs") {
-		t.Errorf("striking off did %v", struck)
+	shortened := r.Consider(t, scope, sidecartest.Said("Take the eggs off my shopping list"), sidecartest.Answered("OK")).GetChanges()[0]
+	if shortened.GetAction() != updated || shortened.GetReason() == "" || strings.Contains(shortened.GetText(), "eggs") {
+		t.Errorf("striking off did %v", shortened)
 	}
-	sidecartest.Must(r.RevertMemory(t.Context(), &memsidecarv1.RevertMemoryRequest{Scope: scope, MemoryId: struck.GetMemoryId()}))(t)
+	sidecartest.Must(r.RevertMemory(t.Context(), &memsidecarv1.RevertMemoryRequest{Scope: scope, MemoryId: shortened.GetMemoryId()}))(t)
 	if got := r.Texts(t, scope, "shopping list"); len(got) != 1 || !strings.Contains(got[0], "eggs and bread") {
 		t.Errorf("undone, found %q", got)
 	}
 }
 
-// TestOneOfTwoStatementsIsRetracted: of two things that were said in one breath one can be taken back, and one can change.
+// TestOneOfTwoStatementsIsRetracted: Of two statements in one sentence, one can be retracted or changed alone.
 func TestOneOfTwoStatementsIsRetracted(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
@@ -179,7 +179,7 @@ func TestOneOfTwoStatementsIsRetracted(t *testing.T) {
 	}
 }
 
-// TestGroupMembersRetractOnlyTheirOwn: in a group each takes back only what is theirs.
+// TestGroupMembersRetractOnlyTheirOwn: In a group each member retracts only their own statements.
 func TestGroupMembersRetractOnlyTheirOwn(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
@@ -190,8 +190,8 @@ func TestGroupMembersRetractOnlyTheirOwn(t *testing.T) {
 	} {
 		g := room{r, name}
 		one, two := "one-"+name, "two-"+name
-		g.hears(t, by(one, test.said), by(two, test.said))
-		got := g.hears(t, by(one, test.takenBack), by(two, "ok"))
+		g.consider(t, by(one, test.said), by(two, test.said))
+		got := g.consider(t, by(one, test.takenBack), by(two, "ok"))
 		if !slices.Equal(got[two], []string{test.kept}) {
 			t.Errorf("%s: the other has %q", name, got[two])
 		}
@@ -201,7 +201,7 @@ func TestGroupMembersRetractOnlyTheirOwn(t *testing.T) {
 	}
 }
 
-// TestAppointmentExpires: the end of an appointment reaches its memory.
+// TestAppointmentExpires: A memory of an appointment has its end time.
 func TestAppointmentExpires(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
@@ -216,7 +216,8 @@ func TestAppointmentExpires(t *testing.T) {
 	}
 }
 
-// TestCancelledPlanIsNotReportedAsPast: what was called off before it was due did not just go by, though both are told long afterwards.
+// TestCancelledPlanIsNotReportedAsPast: A plan cancelled before its date is not reported as past, even if both were reported long after
+// it.
 func TestCancelledPlanIsNotReportedAsPast(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)

@@ -2,8 +2,6 @@ package server
 
 import (
 	"context"
-	"slices"
-	"time"
 	"unicode/utf8"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
@@ -48,11 +46,11 @@ func (s *memoryService) Retrieve(ctx context.Context, r *memsidecarv1.RetrieveRe
 	resp := &memsidecarv1.RetrieveResponse{PromptContext: result.PromptContext, TraceId: result.TraceID}
 	now := q.ReadTime
 	if now.IsZero() {
-		now = time.Now()
+		now = s.options.Now()
 	}
 	for _, h := range result.Hits {
 		resp.Memories = append(resp.Memories, &memsidecarv1.RetrievedMemory{
-			Memory: fromMemoryAt(h.Memory, now), Score: h.Score,
+			Memory: fromMemory(h.Memory, now), Score: h.Score,
 			Parts: fromParts(h.Parts),
 		})
 	}
@@ -129,11 +127,5 @@ func (s *memoryService) query(r *memsidecarv1.RetrieveRequest) (retrieve.Query, 
 		q.Filter.Statuses = []memory.Status{memory.StatusActive, memory.StatusSuperseded, memory.StatusExpired}
 	}
 	q.Filter.AgentID = s.options.learnedBy(r.GetAgent(), scope, &v)
-	if err := v.Err(); err != nil {
-		return q, err
-	}
-	if slices.Contains(q.Sources, retrieve.Messages) {
-		return q, s.Conversations.CheckEnabled(scope.Namespace)
-	}
-	return q, nil
+	return q, v.Err()
 }

@@ -102,7 +102,7 @@ func TestRetrieveFilters(t *testing.T) {
 	}
 }
 
-// TestScoreIsTheSumOfItsParts: the parts make the score, whatever the other hits are.
+// TestScoreIsTheSumOfItsParts: The parts add up to the score, whatever the other hits are.
 func TestScoreIsTheSumOfItsParts(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
@@ -138,7 +138,7 @@ func TestScoreIsTheSumOfItsParts(t *testing.T) {
 		}
 		best = h.GetScore()
 	}
-	// The threshold is on relevance, inclusive, and absolute: it keeps what is above it whatever else is found.
+	// The threshold applies to relevance. It is inclusive, and does not depend on other hits.
 	for _, h := range all {
 		request.MinRelevance = new(h.GetParts().GetRelevance())
 		for _, kept := range r.Recalled(t, request).GetMemories() {
@@ -178,7 +178,7 @@ func TestTopKLimitsMemories(t *testing.T) {
 	}
 }
 
-// TestPromptContextStaysWithinItsLimit: within its length in characters, memories whole, and stored text cannot end it.
+// TestPromptContextStaysWithinItsLimit: The block is limited in characters, holds whole memories only, and stored text cannot end it.
 func TestPromptContextStaysWithinItsLimit(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
@@ -210,7 +210,7 @@ func TestPromptContextStaysWithinItsLimit(t *testing.T) {
 	}
 }
 
-// TestRetrievalsAreCounted: in the background, so the process that counts is stopped before they are read.
+// TestRetrievalsAreCounted: Use counts are written in the background, so the process is stopped before they are read.
 func TestRetrievalsAreCounted(t *testing.T) {
 	t.Parallel()
 	began := time.Now().Truncate(time.Microsecond) // as times are stored

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"time"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
@@ -17,7 +18,7 @@ var revisionChanges = newNames(map[memsidecarv1.MemoryRevisionChange]vectorstore
 	memsidecarv1.MemoryRevisionChange_MEMORY_REVISION_CHANGE_REVERTED:   vectorstore.ChangeReverted,
 })
 
-func fromRevision(r *vectorstore.Revision) *memsidecarv1.MemoryRevision {
+func fromRevision(r *vectorstore.Revision, now time.Time) *memsidecarv1.MemoryRevision {
 	p := &memsidecarv1.MemoryRevision{
 		Id: r.ID, Change: revisionChanges.toProto[r.Change], Reason: r.Reason, ConsiderationId: r.ConsiderationID,
 		CreateTime: fromTime(r.At), Reverted: r.Reverted,
@@ -25,10 +26,10 @@ func fromRevision(r *vectorstore.Revision) *memsidecarv1.MemoryRevision {
 	if r.Memory.CreatedAt.IsZero() { // deleted in the meantime
 		p.Memory = &memsidecarv1.Memory{Id: r.Memory.ID}
 	} else {
-		p.Memory = fromMemory(&r.Memory)
+		p.Memory = fromMemory(&r.Memory, now)
 	}
 	if r.Previous != nil {
-		p.Previous = fromMemory(r.Previous)
+		p.Previous = fromMemory(r.Previous, now)
 	}
 	return p
 }
@@ -48,7 +49,7 @@ func (s *memoryService) ListMemoryRevisions(
 	}
 	resp := &memsidecarv1.ListMemoryRevisionsResponse{}
 	for i := range revisions {
-		resp.Revisions = append(resp.Revisions, fromRevision(&revisions[i]))
+		resp.Revisions = append(resp.Revisions, fromRevision(&revisions[i], s.options.Now()))
 	}
 	return resp, nil
 }
@@ -69,7 +70,7 @@ func (s *memoryService) RevertMemory(ctx context.Context, r *memsidecarv1.Revert
 	if err != nil {
 		return nil, err
 	}
-	return &memsidecarv1.RevertMemoryResponse{Memory: fromMemory(&m), Reverted: fromRevision(&undone)}, nil
+	return &memsidecarv1.RevertMemoryResponse{Memory: fromMemory(&m, s.options.Now()), Reverted: fromRevision(&undone, s.options.Now())}, nil
 }
 
 // ReleaseMemory implements memsidecarv1.MemoryServiceServer.
@@ -85,5 +86,5 @@ func (s *memoryService) ReleaseMemory(
 	if err != nil {
 		return nil, err
 	}
-	return &memsidecarv1.ReleaseMemoryResponse{Memory: fromMemory(&m)}, nil
+	return &memsidecarv1.ReleaseMemoryResponse{Memory: fromMemory(&m, s.options.Now())}, nil
 }

@@ -30,7 +30,7 @@ type untraced struct{}
 func (untraced) Enabled() bool       { return false }
 func (untraced) Record(trace.Record) {}
 
-// remembering is the memory service on a database of its own. What considering would do is done with the store.
+// remembering is the memory service on its own database. Considerations are replaced by direct writes to the store.
 type remembering struct {
 	stubs
 	t       *testing.T
@@ -53,7 +53,7 @@ func startRemembering(t *testing.T) *remembering {
 	r.vectors = backfill.New(embedder, r.store, backfill.Options{ChunkSize: 1000, Log: log})
 	retriever := retrieve.New(retrieve.Deps{
 		Store: r.store, Settings: settingsFunc(func() error { return nil }), Embedder: embedder, Traces: untraced{},
-		StorageProblem: func() string { return "" },
+		Storage: storage(""),
 	}, retrieve.Options{Budget: time.Minute, RecencyHalfLife: time.Hour, Prompts: retrieve.DefaultPrompts(), Location: time.UTC, Log: log})
 	r.stubs, _ = newClient(t, Deps{
 		Memories: MemoryDeps{
@@ -74,7 +74,7 @@ func startRemembering(t *testing.T) *remembering {
 
 var bob = memory.Scope{Namespace: memory.DefaultNamespace, UserID: "bob", Channel: memory.Channel{Kind: memory.ChannelDirect}}
 
-// learn stores what was said at a time, changed as a consideration would, and returns its id.
+// learn stores a statement as a consideration would, and returns its id.
 func (r *remembering) learn(text string, said time.Time, change func(*vectorstore.Entry)) string {
 	r.t.Helper()
 	embeddings, err := r.vectors.Embeddings(r.t.Context(), []string{text})
@@ -99,7 +99,7 @@ func supersedes(ids ...string) func(*vectorstore.Entry) {
 	return func(e *vectorstore.Entry) { e.Supersedes = ids }
 }
 
-// found returns the texts that are retrieved, and the block for the prompt.
+// found returns the retrieved texts and the prompt block.
 func (r *remembering) found(history bool) (texts []string, block string) {
 	r.t.Helper()
 	resp, err := r.Retrieve(r.t.Context(), &memsidecarv1.RetrieveRequest{
@@ -143,8 +143,8 @@ func (r *remembering) revert(id, revision string) (*memsidecarv1.RevertMemoryRes
 	return r.RevertMemory(r.t.Context(), &memsidecarv1.RevertMemoryRequest{Scope: fromScope(bob), MemoryId: id, RevisionId: revision})
 }
 
-// TestHistory: who moved twice lives in one place. The others are there for who asks, and each move can be undone.
-func TestHistory(t *testing.T) {
+// TestMovesAreRevertible: After two moves the user has one current address. The earlier ones are in the history, and each move can be reverted.
+func TestMovesAreRevertible(t *testing.T) {
 	r := startRemembering(t)
 	at := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	a := r.learn("bob lives in Athens", at, nil)
@@ -188,7 +188,7 @@ func TestHistory(t *testing.T) {
 	}
 
 	if _, err := r.revert(a, revisions.GetRevisions()[2].GetId()); status.Code(err) != codes.FailedPrecondition {
-		t.Errorf("undoing what is not the newest: %v", err)
+		t.Errorf("reverting a change that is not the newest: %v", err)
 	}
 	undone, err := r.revert(c, newest.GetId())
 	if err != nil || undone.GetMemory().GetId() != b || undone.GetMemory().GetValidEndTime() != nil || !undone.GetReverted().GetReverted() {
@@ -204,14 +204,14 @@ func TestHistory(t *testing.T) {
 		t.Errorf("undoing nothing: %v", err)
 	}
 	if _, err := r.GetMemory(t.Context(), &memsidecarv1.GetMemoryRequest{Scope: fromScope(bob), MemoryId: c}); status.Code(err) != codes.NotFound {
-		t.Errorf("what is withdrawn is shown: %v", err)
+		t.Errorf("a withdrawn memory is shown: %v", err)
 	}
 	r.lists(&memsidecarv1.ListMemoriesRequest{States: []memsidecarv1.MemoryState{memsidecarv1.MemoryState_MEMORY_STATE_WITHDRAWN}},
 		"bob lives in Cairo: WITHDRAWN", "bob lives in Berlin: WITHDRAWN")
 }
 
-// TestRevertedEdit: the words of before are found by their meaning again.
-func TestRevertedEdit(t *testing.T) {
+// TestRevertRestoresVectors: After reverting an edit, semantic search finds the earlier words again.
+func TestRevertRestoresVectors(t *testing.T) {
 	r := startRemembering(t)
 	id := r.learn("bob lives in Athens", time.Now(), nil)
 	_, err := r.UpdateMemory(t.Context(), &memsidecarv1.UpdateMemoryRequest{Scope: fromScope(bob), Memory: &memsidecarv1.Memory{Id: id, Text: "plays chess"}})
@@ -233,8 +233,8 @@ func TestRevertedEdit(t *testing.T) {
 	}
 }
 
-// TestStates: what is doubtful or over is listed and not retrieved, what the user wants forgotten is neither.
-func TestStates(t *testing.T) {
+// TestWithdrawnAndExpiredMemoriesAreNotRetrieved: Doubtful and expired memories are listed but not retrieved. Withdrawn ones are neither.
+func TestWithdrawnAndExpiredMemoriesAreNotRetrieved(t *testing.T) {
 	r := startRemembering(t)
 	now := time.Now()
 	r.learn("bob lives in Athens", now.Add(-4*time.Hour), nil)
@@ -263,7 +263,7 @@ func TestStates(t *testing.T) {
 	}
 	r.finds(false, "bob lives in Athens", "bob lives in Paris", "bob lives with Eve")
 
-	// Nobody else sees or changes any of it.
+	// Other users neither see nor change them.
 	for _, other := range []memory.Scope{bob.WithUser("eve"), {Namespace: "elsewhere", UserID: "bob", Channel: bob.Channel}, {
 		Namespace: bob.Namespace, UserID: bob.UserID, Channel: memory.Channel{Kind: memory.ChannelGroup, ID: "g"},
 	}} {

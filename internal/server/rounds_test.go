@@ -2,5 +2,5 @@
 
 package server_test
 
-// echoRounds is how often what is retrieved comes back, in each language.
+// echoRounds is how often retrieved text is sent back, in each language.
 const echoRounds = 150

@@ -24,7 +24,6 @@ import (
 	"google.golang.org/grpc/reflection"
 
 	"github.com/memsidecar/memsidecar/internal/inflight"
-	"github.com/memsidecar/memsidecar/internal/lang/redact"
 	"github.com/memsidecar/memsidecar/internal/lists"
 	"github.com/memsidecar/memsidecar/internal/manage"
 	"github.com/memsidecar/memsidecar/internal/memory"
@@ -49,7 +48,7 @@ type Deps struct {
 	Traces   Traces
 	Admin    AdminDeps
 
-	Storage Storage
+	Storage memory.Storage
 	// Calls registers the calls that may store data of a user, so that none stores anything after the user was forgotten.
 	Calls *manage.Eraser
 	// Tokens decides who may call, and Limiter how often. If nil, there is no restriction.
@@ -57,14 +56,6 @@ type Deps struct {
 	Limiter Limiter
 	// PageKey returns the database's key that encrypts page tokens.
 	PageKey func(ctx context.Context) ([]byte, error)
-}
-
-// Storage reports whether the database is available.
-type Storage interface {
-	// Problem returns why storage cannot be read, or "".
-	Problem() string
-	// WriteProblem returns why storage that can be read cannot be written, or "".
-	WriteProblem() string
 }
 
 // Options configures a Server.
@@ -88,10 +79,8 @@ type Options struct {
 	MaxContextChars int
 	// NotebookEntries is the default of GetNotebook.
 	NotebookEntries int
-	// RedactHistory removes secrets from messages and session titles before they are used or stored; nil: they are stored unchanged.
-	RedactHistory *redact.Redactor
-	// RedactWrites removes secrets from memories that callers write themselves; nil: they are stored unchanged.
-	RedactWrites *redact.Redactor
+	// Now is the clock; by default time.Now.
+	Now func() time.Time
 	// Answered is called after each call with its full method, code and duration. Optional.
 	Answered func(method, code string, took time.Duration)
 	// Tracing records the calls as OpenTelemetry spans; nil records none.
@@ -112,10 +101,10 @@ var services = []string{
 
 // Server answers gRPC calls.
 type Server struct {
-	grpc   *grpc.Server
-	inside *grpc.Server // serves the other edges over one connection
-	health *healthService
-	guard  *guard
+	grpc      *grpc.Server
+	inProcess *grpc.Server // serves the other edges over one connection
+	health    *healthService
+	guard     *guard
 }
 
 // connectionTimeout is how long a client's handshake may take, including TLS.
@@ -123,6 +112,9 @@ const connectionTimeout = 10 * time.Second
 
 // New returns a server. Call Serve to start it.
 func New(parts Deps, options Options) *Server {
+	if options.Now == nil {
+		options.Now = time.Now
+	}
 	guard := &guard{tokens: parts.Tokens, limiter: parts.Limiter, log: options.Log}
 	s := &Server{health: newHealthService(), guard: guard}
 	pages := &pages{load: parts.PageKey}
@@ -171,16 +163,16 @@ func New(parts Deps, options Options) *Server {
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: time.Minute, Timeout: 20 * time.Second}),
 	)...)
-	s.inside = grpc.NewServer(
+	s.inProcess = grpc.NewServer(
 		append(slices.Clone(common), grpc.StaticStreamWindowSize(streamWindow), grpc.StaticConnWindowSize(connWindow))...)
 	memories := &memoryService{MemoryDeps: parts.Memories, options: options}
-	users := &userService{UserDeps: parts.Users}
+	users := &userService{UserDeps: parts.Users, options: options}
 	sessions := &sessionService{SessionDeps: parts.Sessions, options: options}
 	lists := &numberedListService{Lists: parts.Lists, options: options}
 	digests := &digestService{DigestDeps: parts.Digests, options: options}
 	traces := &traceService{Traces: parts.Traces, options: options, describe: sessions.describe}
 	admin := &adminService{AdminDeps: parts.Admin, options: options, started: time.Now()}
-	for _, server := range []*grpc.Server{s.grpc, s.inside} {
+	for _, server := range []*grpc.Server{s.grpc, s.inProcess} {
 		registrar := registrar{server, through}
 		memsidecarv1.RegisterMemoryServiceServer(registrar, memories)
 		memsidecarv1.RegisterUserServiceServer(registrar, users)
@@ -235,14 +227,14 @@ func (s *Server) Stop(ctx context.Context) {
 	s.health.end()
 	stopped := make(chan struct{})
 	go func() {
-		s.inside.GracefulStop()
+		s.inProcess.GracefulStop()
 		s.grpc.GracefulStop()
 		close(stopped)
 	}()
 	select {
 	case <-stopped:
 	case <-ctx.Done():
-		s.inside.Stop()
+		s.inProcess.Stop()
 		s.grpc.Stop()
 		<-stopped
 	}

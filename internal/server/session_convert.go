@@ -71,9 +71,9 @@ func agentFilter(p memsidecarv1.AgentFilter, scope memory.Scope, v *memory.Viola
 	return nil
 }
 
-// heardBy is agentFilter for a window. Each agent has a default window of its own, which is used when no session is named. A named session
+// windowAgent is agentFilter for a window. Each agent has a default window of its own, which is used when no session is named. A named session
 // may have several agents.
-func heardBy(p memsidecarv1.AgentFilter, scope memory.Scope, v *memory.Violations) *string {
+func windowAgent(p memsidecarv1.AgentFilter, scope memory.Scope, v *memory.Violations) *string {
 	if p == memsidecarv1.AgentFilter_AGENT_FILTER_UNSPECIFIED && scope.SessionID == "" && scope.AgentID != "" {
 		return &scope.AgentID
 	}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -61,7 +62,7 @@ func (s *sessionService) ImportSession(stream grpc.ClientStreamingServer[memside
 	if err != nil {
 		return err
 	}
-	scope, importer, err := s.newImport(first.GetSession())
+	importer, err := s.newImport(first.GetSession())
 	if err != nil {
 		return err
 	}
@@ -71,10 +72,7 @@ func (s *sessionService) ImportSession(stream grpc.ClientStreamingServer[memside
 			break
 		}
 		if err == nil {
-			var m memory.Message
-			if m, err = s.imported(scope, i, item.GetMessage()); err == nil {
-				err = importer.Add(ctx, m)
-			}
+			err = s.imported(ctx, importer, i, item.GetMessage())
 		}
 		if err != nil {
 			return errors.Join(err, importer.Flush(ctx)) // keep the valid messages before it
@@ -92,7 +90,7 @@ func (s *sessionService) ImportSession(stream grpc.ClientStreamingServer[memside
 }
 
 // newImport starts the import that the first message of the stream describes.
-func (s *sessionService) newImport(p *memsidecarv1.ImportedSession) (memory.Scope, *session.Importer, error) {
+func (s *sessionService) newImport(p *memsidecarv1.ImportedSession) (*session.Importer, error) {
 	var v memory.Violations
 	scope, viewer := s.sessionScope(p.GetScope(), &v)
 	about := cmp.Or(p.GetSession(), &memsidecarv1.Session{}) // optional; never nil, because unset fields are read from it
@@ -100,33 +98,23 @@ func (s *sessionService) newImport(p *memsidecarv1.ImportedSession) (memory.Scop
 		scope.SessionID = about.GetId()
 		v.Check("session.session.id", memory.IDProblem(scope.SessionID))
 	}
-	v.Check("session.session.title", titleProblem(about.GetTitle()))
-	v.Check("session.session.metadata_json", metadataProblem(about.GetMetadataJson()))
 	fields := session.Import{
-		Title:         s.options.RedactHistory.Text(about.GetTitle()),
-		Metadata:      s.options.RedactHistory.JSON(about.GetMetadataJson()),
-		MemorizeEvery: toEvery(about.MemorizeEvery != nil, about.GetMemorizeEvery(), "session.session.memorize_every", &v),
+		Title:         about.GetTitle(),
+		Metadata:      about.GetMetadataJson(),
+		MemorizeEvery: toEvery(about.MemorizeEvery),
 		CreatedAt:     toTime(about.GetCreateTime(), "session.session.create_time", &v),
 		UpdatedAt:     toTime(about.GetUpdateTime(), "session.session.update_time", &v),
 	}
-	if err := v.Err(); err != nil {
-		return scope, nil, err
-	}
-	importer, err := s.Conversations.Import(scope, viewer.Audience, fields, !p.GetConsider())
-	return scope, importer, err
+	return s.Conversations.Import(scope, viewer.Audience, fields, !p.GetConsider(), v)
 }
 
-// imported converts the i-th message of the stream.
-func (s *sessionService) imported(scope memory.Scope, i int, p *memsidecarv1.Message) (memory.Message, error) {
+// imported adds the i-th message of the stream.
+func (s *sessionService) imported(ctx context.Context, importer *session.Importer, i int, p *memsidecarv1.Message) error {
 	at := fmt.Sprintf("message[%d]", i)
 	if p == nil {
-		return memory.Message{}, memory.Invalid(at, "is missing: each message of the stream after the first must have one")
+		return memory.Invalid(at, "is missing: each message of the stream after the first must have one")
 	}
 	var v memory.Violations
-	d := memory.Dialogue{Scope: scope, Messages: []memory.Message{s.options.toMessage(p, at, &v)}}
-	for _, wrong := range d.Validate() {
-		v = append(v, memory.Violation{Field: fmt.Sprintf("stream.%s (%s)", at, wrong.Field), Problem: wrong.Problem})
-	}
-	checkSpeakers(d, "stream.message", i, &v)
-	return d.Messages[0], v.Err()
+	m := toMessage(p, at, &v)
+	return importer.Add(ctx, m, v)
 }

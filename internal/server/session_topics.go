@@ -2,10 +2,10 @@ package server
 
 import (
 	"context"
-	"time"
 
 	"github.com/memsidecar/memsidecar/internal/lang/topics"
 	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/session"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
@@ -13,28 +13,15 @@ import (
 func (s *sessionService) GetTopics(ctx context.Context, r *memsidecarv1.GetTopicsRequest) (*memsidecarv1.GetTopicsResponse, error) {
 	var v memory.Violations
 	scope, viewer := s.sessionScope(r.GetScope(), &v)
-	q := topics.Query{
-		Namespace: scope.Namespace, SessionID: scope.SessionID, UserID: scope.UserID, Audience: viewer.Audience,
+	q := session.TopicsQuery{
+		Viewer: viewer, UserID: scope.UserID, SessionID: scope.SessionID,
 		After: toTime(r.GetAfterTime(), "after_time", &v), Before: toTime(r.GetBeforeTime(), "before_time", &v),
 	}
-	if q.Before.IsZero() {
-		q.Before = time.Now()
-	}
-	most := limit(r.MaxTopics != nil, r.GetMaxTopics(), topics.DefaultTopics, 1, topics.MaxTopics, "max_topics", &v)
+	q.Limit = limit(r.MaxTopics != nil, r.GetMaxTopics(), topics.DefaultTopics, 1, topics.MaxTopics, "max_topics", &v)
 	if err := v.Err(); err != nil {
 		return nil, err
 	}
-	if err := s.Conversations.CheckEnabled(scope.Namespace); err != nil {
-		return nil, err
-	}
-	if scope.SessionID != "" {
-		found, err := s.Conversations.Get(ctx, viewer, scope.SessionID)
-		if err != nil {
-			return nil, err
-		}
-		q.SessionID = found.Ref
-	}
-	report, err := s.Topics.Count(ctx, q, most)
+	report, err := s.Conversations.CountTopics(ctx, q)
 	if err != nil {
 		return nil, err
 	}

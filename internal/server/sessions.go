@@ -3,14 +3,9 @@ package server
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"fmt"
-	"time"
-	"unicode/utf8"
 
 	"golang.org/x/text/language"
 
-	"github.com/memsidecar/memsidecar/internal/lang/topics"
 	"github.com/memsidecar/memsidecar/internal/manage"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/session"
@@ -31,7 +26,6 @@ const (
 type SessionDeps struct {
 	Conversations *session.Service
 	Eraser        *manage.Eraser // deletes sessions
-	Topics        *topics.Counter
 }
 
 // sessionService implements memsidecarv1.SessionServiceServer, in the files named after its calls.
@@ -48,7 +42,7 @@ func (s *sessionService) sessionScope(p *memsidecarv1.Scope, v *memory.Violation
 }
 
 func (s *sessionService) session(of *session.Session) *memsidecarv1.Session {
-	return fromSession(of, s.Conversations.WindowExpiry(of, time.Now()))
+	return fromSession(of, s.Conversations.WindowExpiry(of, s.options.Now()))
 }
 
 // AppendMessages implements memsidecarv1.SessionServiceServer.
@@ -58,9 +52,8 @@ func (s *sessionService) AppendMessages(
 ) (*memsidecarv1.AppendMessagesResponse, error) {
 	var v memory.Violations
 	scope, viewer := s.sessionScope(r.GetScope(), &v)
-	d := memory.Dialogue{Scope: scope, Messages: s.options.toMessages(r.GetMessages(), &v)}
+	d := memory.Dialogue{Scope: scope, Messages: toMessages(r.GetMessages(), &v)}
 	v = append(v, d.Validate()...)
-	checkSpeakers(d, "messages", 0, &v)
 	if err := v.Err(); err != nil {
 		return nil, err
 	}
@@ -74,26 +67,13 @@ func (s *sessionService) AppendMessages(
 	}, nil
 }
 
-// checkSpeakers rejects speaker ids when the scope has neither a user nor a group. Speakers become participants, and only participants see
-// a session that is not a group's.
-func checkSpeakers(d memory.Dialogue, list string, first int, v *memory.Violations) {
-	for i, m := range d.Messages {
-		if m.Speaker != "" && d.Scope.UserID == "" && d.Scope.Channel.Kind != memory.ChannelGroup {
-			v.Add(
-				fmt.Sprintf("%s[%d].speaker_id", list, first+i),
-				"names a speaker, but the scope has neither a user nor a group: set scope.user_id, or the group's channel",
-			)
-		}
-	}
-}
-
 // GetContext implements memsidecarv1.SessionServiceServer.
 func (s *sessionService) GetContext(ctx context.Context, r *memsidecarv1.GetContextRequest) (*memsidecarv1.GetContextResponse, error) {
 	var v memory.Violations
 	scope, viewer := s.sessionScope(r.GetScope(), &v)
 	v.Check("turn_id", memory.IDProblem(r.GetTurnId()))
 	request := session.ContextRequest{
-		Scope: scope, Viewer: viewer, AgentID: heardBy(r.GetAgent(), scope, &v),
+		Scope: scope, Viewer: viewer, AgentID: windowAgent(r.GetAgent(), scope, &v),
 		Limits: session.Limits{
 			MaxMessages: limit(
 				r.MaxMessages != nil,
@@ -243,47 +223,19 @@ func (s *sessionService) UpdateSession(
 	for _, field := range maskedFields(r.GetUpdateMask(), p, []string{"title", "metadata_json", "memorize_every"}, "session", &v) {
 		switch field {
 		case "title":
-			title := s.options.RedactHistory.Text(p.GetTitle())
-			v.Check("session.title", titleProblem(title))
-			patch.Title = &title
+			patch.Title = &p.Title
 		case "metadata_json":
-			metadata := s.options.RedactHistory.JSON(p.GetMetadataJson())
-			v.Check("session.metadata_json", metadataProblem(metadata))
-			patch.Metadata = &metadata
+			patch.Metadata = &p.MetadataJson
 		case "memorize_every":
-			every := toEvery(p.MemorizeEvery != nil, p.GetMemorizeEvery(), "session.memorize_every", &v)
+			every := toEvery(p.MemorizeEvery)
 			patch.MemorizeEvery = &every
 		}
 	}
-	if err := v.Err(); err != nil {
-		return nil, err
-	}
-	updated, err := s.Conversations.Update(ctx, viewer, scope.SessionID, patch)
+	updated, err := s.Conversations.Update(ctx, viewer, scope.SessionID, patch, v)
 	if err != nil {
 		return nil, err
 	}
 	return &memsidecarv1.UpdateSessionResponse{Session: s.session(&updated)}, nil
-}
-
-func titleProblem(title string) string {
-	if n := utf8.RuneCountInString(title); n > session.MaxTitleRunes {
-		return fmt.Sprintf("is %d characters, more than %d", n, session.MaxTitleRunes)
-	}
-	return ""
-}
-
-func metadataProblem(metadata string) string {
-	if metadata == "" {
-		return ""
-	}
-	if len(metadata) > session.MaxMetadataBytes {
-		return fmt.Sprintf("is %d bytes, more than %d", len(metadata), session.MaxMetadataBytes)
-	}
-	var object map[string]json.RawMessage
-	if json.Unmarshal([]byte(metadata), &object) != nil || object == nil {
-		return "is not a JSON object"
-	}
-	return ""
 }
 
 // SwitchSession implements memsidecarv1.SessionServiceServer.
@@ -318,9 +270,6 @@ func (s *sessionService) DeleteSession(
 		v.Add("scope.session_id", "is required: name the session to delete")
 	}
 	if err := v.Err(); err != nil {
-		return nil, err
-	}
-	if err := s.Conversations.CheckEnabled(scope.Namespace); err != nil {
 		return nil, err
 	}
 	receipt, err := s.Eraser.DeleteSession(ctx, viewer, scope.SessionID, r.GetDeleteMemories())

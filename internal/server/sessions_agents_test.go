@@ -12,8 +12,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// TestDefaultWindowSeparatesAgents: two characters of a game talk to one player without naming a session. Neither sees the
-// other's conversation, nor a summary of it.
+// TestDefaultWindowSeparatesAgents: Two characters of a game talk to one player without a session id. Neither sees the other's
+// conversation or its summary.
 func TestDefaultWindowSeparatesAgents(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "session.memorize_every=0", "digest.interval=0")
@@ -29,7 +29,7 @@ func TestDefaultWindowSeparatesAgents(t *testing.T) {
 			}
 		}
 		for agent, other := range map[string]string{"smith": "witch", "witch": "smith"} {
-			for _, limit := range []int32{2, 100} { // the rest is summarised
+			for _, limit := range []int32{2, 100} { // with 2, the rest is summarised
 				window := sidecartest.Must(
 					r.Sessions().GetContext(t.Context(), &memsidecarv1.GetContextRequest{Scope: as(agent), MaxMessages: &limit, MaxTurns: &limit}),
 				)(
@@ -51,40 +51,40 @@ func TestDefaultWindowSeparatesAgents(t *testing.T) {
 			}
 		}
 	}
-	// A session that is named is a room.
+	// Agents share a session that is named.
 	for _, agent := range []string{"smith", "witch"} {
-		scope := sidecartest.Within(sidecartest.Direct("pia"), "market")
+		scope := sidecartest.InSession(sidecartest.Direct("pia"), "market")
 		scope.AgentId = agent
 		r.AppendTo(t, scope, sidecartest.Said("hello "+agent))
 	}
-	room := sidecartest.Within(sidecartest.Direct("pia"), "market")
+	room := sidecartest.InSession(sidecartest.Direct("pia"), "market")
 	room.AgentId = "smith"
 	if window := sidecartest.Must(r.Sessions().GetContext(t.Context(), &memsidecarv1.GetContextRequest{Scope: room}))(t); len(window.GetMessages()) != 2 {
 		t.Errorf("in the room the smith sees %s", window)
 	}
 }
 
-// TestRefusedRecordingHasAReasonCode: a program can tell that its dialogue is in no session, and why, without reading prose.
+// TestRefusedRecordingHasAReasonCode: A program can tell from a code that its dialogue was not recorded, and why.
 func TestRefusedRecordingHasAReasonCode(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
-	r.AppendTo(t, sidecartest.Within(sidecartest.Direct("ina"), "talk"), sidecartest.Said("hello"))
+	r.AppendTo(t, sidecartest.InSession(sidecartest.Direct("ina"), "talk"), sidecartest.Said("hello"))
 	for _, test := range []struct {
 		scope *memsidecarv1.Scope
 		want  memsidecarv1.NotRecorded
 	}{
-		{sidecartest.Within(sidecartest.Direct("ina"), "talk"), memsidecarv1.NotRecorded_NOT_RECORDED_UNSPECIFIED},
-		{sidecartest.Within(&memsidecarv1.Scope{UserId: "ina"}, "talk"), memsidecarv1.NotRecorded_NOT_RECORDED_OTHER_CHANNEL},
+		{sidecartest.InSession(sidecartest.Direct("ina"), "talk"), memsidecarv1.NotRecorded_NOT_RECORDED_UNSPECIFIED},
+		{sidecartest.InSession(&memsidecarv1.Scope{UserId: "ina"}, "talk"), memsidecarv1.NotRecorded_NOT_RECORDED_OTHER_CHANNEL},
 	} {
 		resp := sidecartest.Must(r.ConsiderMemorizing(t.Context(), &memsidecarv1.ConsiderMemorizingRequest{
-			Scope: test.scope, Messages: []*memsidecarv1.Message{sidecartest.Said("My name is Ina.")}, Wait: sidecartest.Patiently(),
+			Scope: test.scope, Messages: []*memsidecarv1.Message{sidecartest.Said("My name is Ina.")}, Wait: sidecartest.LongWait(),
 		}))(t)
 		if resp.GetNotRecorded() != test.want || (resp.GetNotRecordedReason() == "") != (test.want == 0) ||
 			resp.GetConsideration().GetState() != memsidecarv1.ConsiderationState_CONSIDERATION_STATE_REMEMBERED {
 			t.Errorf("%s: %s", test.scope, resp)
 		}
 	}
-	if got := r.History(t, sidecartest.Within(sidecartest.Direct("ina"), "talk")); !slices.Equal(got, []string{"hello", "My name is Ina."}) {
+	if got := r.History(t, sidecartest.InSession(sidecartest.Direct("ina"), "talk")); !slices.Equal(got, []string{"hello", "My name is Ina."}) {
 		t.Errorf("the session has %q", got)
 	}
 }

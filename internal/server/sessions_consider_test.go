@@ -13,12 +13,12 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// TestAppendedMessagesAreConsidered: a bot that only appends has what was said remembered, once, also over a restart.
+// TestAppendedMessagesAreConsidered: Appended messages are remembered, once, also after a restart.
 func TestAppendedMessagesAreConsidered(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	r := sidecartest.ServeIn(t, dir, "session.memorize_every=3")
-	scope := sidecartest.Within(sidecartest.Direct("ann"), "s")
+	scope := sidecartest.InSession(sidecartest.Direct("ann"), "s")
 	r.AppendTo(t, scope, sidecartest.Said("My name is Ann."), sidecartest.Answered("Hello Ann."))
 	waiting := r.AppendTo(t, scope, sidecartest.Said("I live in Lisbon."), sidecartest.Answered("Nice.")).GetSession().GetUnconsideredCount()
 	if waiting != 2 {
@@ -37,18 +37,18 @@ func TestAppendedMessagesAreConsidered(t *testing.T) {
 	if err != nil || len(considerations.GetConsiderations()) != 1 || considerations.GetConsiderations()[0].GetMessageCount() != 6 {
 		t.Errorf("%v, %v", considerations, err)
 	}
-	// What was considered is not considered again when the bot asks.
+	// Messages that were considered are not considered again on request.
 	c := r.Consider(t, scope)
 	if c.GetState() != memsidecarv1.ConsiderationState_CONSIDERATION_STATE_SKIPPED {
 		t.Errorf("asked again: %v", c)
 	}
 	r.AppendTo(t, scope, sidecartest.Said("My birthday is on May 5th."))
 	if c := r.Consider(t, scope); c.GetState() != memsidecarv1.ConsiderationState_CONSIDERATION_STATE_REMEMBERED || c.GetMessageCount() != 1 {
-		t.Errorf("what was left: %v", c)
+		t.Errorf("the result of the rest: %v", c)
 	}
 }
 
-// eventually waits until the user has as many memories, and returns their texts.
+// eventually waits until the user has n memories, and returns their texts.
 func eventually(t *testing.T, r *sidecartest.Sidecar, scope *memsidecarv1.Scope, count int) (texts []string) {
 	t.Helper()
 	sidecartest.Eventually(t, "there are enough memories", func() bool {
@@ -61,12 +61,12 @@ func eventually(t *testing.T, r *sidecartest.Sidecar, scope *memsidecarv1.Scope,
 	return texts
 }
 
-// TestConsideredDialoguesAreRecorded: a bot that only considers its dialogues has history, window and recall of messages as well, and
-// a dialogue that overlaps with the one before is neither recorded nor considered twice.
+// TestConsideredDialoguesAreRecorded: Considered dialogues are recorded: they are in the history, the window and message search. A
+// dialogue that overlaps with the one before is neither recorded nor considered twice.
 func TestConsideredDialoguesAreRecorded(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
-	scope := sidecartest.Within(sidecartest.Direct("小明"), "s")
+	scope := sidecartest.InSession(sidecartest.Direct("小明"), "s")
 	one, two, three, four := sidecartest.Said("我叫小明，我喜欢吃辣"), sidecartest.Answered("好的，小明"), sidecartest.Said("我下周要去成都出差"), sidecartest.Answered("一路顺风")
 	for i, m := range []*memsidecarv1.Message{one, two, three, four} {
 		m.Id = fmt.Sprint("m", i)
@@ -86,7 +86,7 @@ func TestConsideredDialoguesAreRecorded(t *testing.T) {
 	if err != nil || len(window.GetMessages()) != 4 {
 		t.Errorf("the window is %v, %v", window, err)
 	}
-	// Without a session id they are in the user's current one.
+	// Without a session id they are in the current session.
 	c := r.Consider(t, sidecartest.Direct("小红"), sidecartest.Said("我在上海工作"))
 	if c.GetScope().GetSessionId() == "" {
 		t.Errorf("recorded nowhere: %v", c)
@@ -115,17 +115,17 @@ func TestConsideredDialoguesAreRecorded(t *testing.T) {
 	}
 }
 
-// TestRecordingCanBeSwitchedOff: recording can be switched off, and so can the whole of it, for a namespace.
+// TestRecordingCanBeSwitchedOff: Recording, and sessions as a whole, can be switched off for a namespace.
 func TestRecordingCanBeSwitchedOff(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "session.record_considered=false", "namespaces=[{name: quiet/*, session_enabled: false}]")
-	r.Consider(t, sidecartest.Within(sidecartest.Direct("ann"), "s"), sidecartest.Said("My name is Ann."))
-	if _, err := r.Sessions().GetSession(t.Context(), &memsidecarv1.GetSessionRequest{Scope: sidecartest.Within(sidecartest.Direct("ann"), "s")}); status.Code(
+	r.Consider(t, sidecartest.InSession(sidecartest.Direct("ann"), "s"), sidecartest.Said("My name is Ann."))
+	if _, err := r.Sessions().GetSession(t.Context(), &memsidecarv1.GetSessionRequest{Scope: sidecartest.InSession(sidecartest.Direct("ann"), "s")}); status.Code(
 		err,
 	) != codes.NotFound {
 		t.Errorf("recorded: %v", err)
 	}
-	quiet := sidecartest.Within(sidecartest.Direct("ann"), "s")
+	quiet := sidecartest.InSession(sidecartest.Direct("ann"), "s")
 	quiet.Namespace = "quiet/site"
 	_, err := r.Sessions().
 		AppendMessages(t.Context(), &memsidecarv1.AppendMessagesRequest{Scope: quiet, Messages: []*memsidecarv1.Message{sidecartest.Said("x")}})

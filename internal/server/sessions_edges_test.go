@@ -15,11 +15,11 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// TestOmittedSessionFieldsAreEmpty: a session, or settings, that a request leaves out are empty ones.
+// TestOmittedSessionFieldsAreEmpty: A missing session or settings message means an empty one.
 func TestOmittedSessionFieldsAreEmpty(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
-	scope := sidecartest.Within(sidecartest.Direct("ann"), "s")
+	scope := sidecartest.InSession(sidecartest.Direct("ann"), "s")
 	if resp := r.ImportInto(t, scope, nil, sidecartest.Said("one")); resp.GetAddedCount() != 1 || resp.GetSession().GetId() != "s" {
 		t.Errorf("imported %v", resp)
 	}
@@ -41,33 +41,32 @@ func TestOmittedSessionFieldsAreEmpty(t *testing.T) {
 	}
 }
 
-// TestEmptySessionBelongsToItsCreator: a session that somebody made, and in which nothing was said, is nobody else's.
+// TestEmptySessionBelongsToItsCreator: A session without messages belongs to its creator alone.
 func TestEmptySessionBelongsToItsCreator(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	if _, err := r.Sessions().SwitchSession(
 		t.Context(),
-		&memsidecarv1.SwitchSessionRequest{Scope: sidecartest.Within(sidecartest.Direct("mallory"), "main")},
+		&memsidecarv1.SwitchSessionRequest{Scope: sidecartest.InSession(sidecartest.Direct("mallory"), "main")},
 	); err != nil {
 		t.Fatal(err)
 	}
-	r.AppendTo(t, sidecartest.Within(sidecartest.Direct("alice"), "main"), sidecartest.Said("a secret"))
+	r.AppendTo(t, sidecartest.InSession(sidecartest.Direct("alice"), "main"), sidecartest.Said("a secret"))
 	resp, err := r.ConsiderMemorizing(t.Context(), &memsidecarv1.ConsiderMemorizingRequest{
-		Scope: sidecartest.Within(sidecartest.Direct("alice"), "main"), Messages: []*memsidecarv1.Message{sidecartest.Said("a secret")},
+		Scope: sidecartest.InSession(sidecartest.Direct("alice"), "main"), Messages: []*memsidecarv1.Message{sidecartest.Said("a secret")},
 	})
 	if err != nil || resp.GetNotRecordedReason() != "" {
 		t.Errorf("considered: %v, %v", resp, err)
 	}
-	if got := r.History(t, sidecartest.Within(sidecartest.Direct("alice"), "main")); len(got) != 2 {
+	if got := r.History(t, sidecartest.InSession(sidecartest.Direct("alice"), "main")); len(got) != 2 {
 		t.Errorf("alice has %q", got)
 	}
-	if got := r.History(t, sidecartest.Within(sidecartest.Direct("mallory"), "main")); !slices.Equal(got, nil) {
+	if got := r.History(t, sidecartest.InSession(sidecartest.Direct("mallory"), "main")); !slices.Equal(got, nil) {
 		t.Errorf("mallory reads %q", got)
 	}
 }
 
-// TestSessionIntervalPrecedesUserSettings: how often a session is considered, where it says so itself, goes before what its user
-// has set, and counts at once.
+// TestSessionIntervalPrecedesUserSettings: A session's own interval takes precedence over the user's setting, immediately.
 func TestSessionIntervalPrecedesUserSettings(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
@@ -76,7 +75,7 @@ func TestSessionIntervalPrecedesUserSettings(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	scope := sidecartest.Within(sidecartest.Direct("ann"), "s")
+	scope := sidecartest.InSession(sidecartest.Direct("ann"), "s")
 	r.AppendTo(t, scope, sidecartest.Said("My name is Ann."))
 	if _, err := r.Sessions().UpdateSession(t.Context(), &memsidecarv1.UpdateSessionRequest{
 		Scope: scope, Session: &memsidecarv1.Session{MemorizeEvery: proto.Int32(1)},
@@ -86,16 +85,16 @@ func TestSessionIntervalPrecedesUserSettings(t *testing.T) {
 	eventually(t, r, scope, 1)
 }
 
-// TestImportAfterNewerMessages: what an import adds behind a session's own messages is not taken for a later message of the import that
-// says the same.
+// TestImportAfterNewerMessages: An imported message that is stored after the session's own messages does not hide a later import message
+// with the same text.
 func TestImportAfterNewerMessages(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
-	scope := sidecartest.Within(sidecartest.Direct("ann"), "s")
+	scope := sidecartest.InSession(sidecartest.Direct("ann"), "s")
 	r.AppendTo(t, scope, sidecartest.Said("1"), sidecartest.Said("2"), sidecartest.Said("3"))
 	var messages []*memsidecarv1.Message
 	var want []string
-	for i := range 1100 { // more than are stored at once
+	for i := range 1100 { // more than one batch
 		text := "word"
 		if i%3 == 0 {
 			text = "哈哈"
@@ -110,11 +109,11 @@ func TestImportAfterNewerMessages(t *testing.T) {
 	}
 }
 
-// TestPagesFitIntoClientLimits: a page holds as many messages as any client takes by default, and all pages together hold all.
+// TestPagesFitIntoClientLimits: A page fits into the default message size of clients, and all pages together have all messages.
 func TestPagesFitIntoClientLimits(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "session.memorize_every=0")
-	scope := sidecartest.Within(sidecartest.Direct("ann"), "s")
+	scope := sidecartest.InSession(sidecartest.Direct("ann"), "s")
 	var want []string
 	for i := range 20 {
 		text := strings.Repeat(string(rune('a'+i)), 256<<10)
@@ -137,16 +136,16 @@ func TestPagesFitIntoClientLimits(t *testing.T) {
 	}
 }
 
-// TestForgetDeletesAnswersToTheUser: what the bot answered to somebody who was forgotten goes, also where it was considered together with
-// other people's words.
+// TestForgetDeletesAnswersToTheUser: The bot's answers to a forgotten user are deleted, even if they were considered together with
+// messages of others.
 func TestForgetDeletesAnswersToTheUser(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
-	ann, ben := sidecartest.Within(sidecartest.Group("ann", "g"), "s"), sidecartest.Within(sidecartest.Group("ben", "g"), "s")
+	ann, ben := sidecartest.InSession(sidecartest.Group("ann", "g"), "s"), sidecartest.InSession(sidecartest.Group("ben", "g"), "s")
 	r.AppendTo(t, ann, sidecartest.Said("My number is sesame-4711."), sidecartest.Answered("Thank you, sesame-4711 it is."))
 	r.AppendTo(t, ben, sidecartest.Said("My name is Ben."), sidecartest.Answered("Hello Ben."))
 	c := r.Consider(t, ben)
-	if len(sidecartest.HoldsBytes(t, r.Dir, "sesame-4711")) == 0 {
+	if len(sidecartest.FilesWith(t, r.Dir, "sesame-4711")) == 0 {
 		t.Error("the words are nowhere to begin with")
 	}
 	receipt, err := r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: &memsidecarv1.Scope{UserId: "ann"}})
@@ -156,8 +155,8 @@ func TestForgetDeletesAnswersToTheUser(t *testing.T) {
 	sidecartest.Eventually(
 		t,
 		"no file holds the words",
-		func() bool { return sidecartest.HoldsBytes(t, r.Dir, "sesame-4711") == nil },
-	) // a reader may hold them for a moment
+		func() bool { return sidecartest.FilesWith(t, r.Dir, "sesame-4711") == nil },
+	) // a reader may hold them briefly
 	left, err := r.GetConsideration(t.Context(), &memsidecarv1.GetConsiderationRequest{Scope: ben, ConsiderationId: c.GetId()})
 	if err != nil || left.GetConsideration().GetState() != c.GetState() || left.GetConsideration().GetMessageCount() != 4 {
 		t.Errorf("ben has %v, %v", left, err)
@@ -167,11 +166,11 @@ func TestForgetDeletesAnswersToTheUser(t *testing.T) {
 	}
 }
 
-// TestDeletedSessionIsNotOnDisk: nothing that was said in the session is left on the disk, and how it was considered is known still.
+// TestDeletedSessionIsNotOnDisk: No text of a deleted session is left on disk. Its considerations keep their outcomes.
 func TestDeletedSessionIsNotOnDisk(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
-	scope := sidecartest.Within(sidecartest.Direct("ann"), "s")
+	scope := sidecartest.InSession(sidecartest.Direct("ann"), "s")
 	c := r.Consider(t, scope, sidecartest.Said("Please remember: my number is sesame-4711."), sidecartest.Answered("sesame-4711."))
 	if len(c.GetChanges()) == 0 {
 		t.Fatalf("nothing was remembered: %v", c)
@@ -183,28 +182,28 @@ func TestDeletedSessionIsNotOnDisk(t *testing.T) {
 	sidecartest.Eventually(
 		t,
 		"no file holds the words",
-		func() bool { return sidecartest.HoldsBytes(t, r.Dir, "sesame-4711") == nil },
-	) // a reader may hold them for a moment
+		func() bool { return sidecartest.FilesWith(t, r.Dir, "sesame-4711") == nil },
+	) // a reader may hold them briefly
 	left, err := r.GetConsideration(t.Context(), &memsidecarv1.GetConsiderationRequest{Scope: scope, ConsiderationId: c.GetId()})
 	if err != nil || left.GetConsideration().GetState() != c.GetState() || left.GetConsideration().GetReason() == "" {
 		t.Errorf("of the consideration is left %v, %v", left, err)
 	}
 }
 
-// TestGroupSessionIsConsideredInItsGroup: a group's session is considered from the group.
+// TestGroupSessionIsConsideredInItsGroup: A group's session is considered in the scope of the group.
 func TestGroupSessionIsConsideredInItsGroup(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
-	r.AppendTo(t, sidecartest.Within(sidecartest.Group("ann", "g"), "s"), sidecartest.Said("My name is Ann."))
-	r.AppendTo(t, sidecartest.Within(sidecartest.Group("ben", "g"), "s"), sidecartest.Said("My name is Ben."))
+	r.AppendTo(t, sidecartest.InSession(sidecartest.Group("ann", "g"), "s"), sidecartest.Said("My name is Ann."))
+	r.AppendTo(t, sidecartest.InSession(sidecartest.Group("ben", "g"), "s"), sidecartest.Said("My name is Ben."))
 	_, err := r.ConsiderMemorizing(
 		t.Context(),
-		&memsidecarv1.ConsiderMemorizingRequest{Scope: sidecartest.Within(sidecartest.Direct("ann"), "s")},
+		&memsidecarv1.ConsiderMemorizingRequest{Scope: sidecartest.InSession(sidecartest.Direct("ann"), "s")},
 	)
 	if status.Code(err) != codes.FailedPrecondition {
 		t.Errorf("from a direct chat: %v", err)
 	}
-	if c := r.Consider(t, sidecartest.Within(sidecartest.Group("ann", "g"), "s")); c.GetMessageCount() != 2 {
+	if c := r.Consider(t, sidecartest.InSession(sidecartest.Group("ann", "g"), "s")); c.GetMessageCount() != 2 {
 		t.Errorf("from the group: %v", c)
 	}
 }

@@ -18,17 +18,17 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// spied is what somebody else knows of the victim's session.
-type spied struct {
+// knownIDs is what an attacker knows about the victim's session.
+type knownIDs struct {
 	session string
 	traces  []string
-	pages   map[string]string // page tokens of the victim's, by call
+	pages   map[string]string // page tokens of the victim by call
 }
 
-// sessionAttempts has, for every call about sessions and traces, what somebody else tries with the victim's identifiers.
-func sessionAttempts(r *sidecartest.Sidecar, v spied) map[string]func(ctx context.Context, as *memsidecarv1.Scope) (proto.Message, error) {
+// sessionAttempts has, for every call about sessions and traces, an attempt with the victim's identifiers.
+func sessionAttempts(r *sidecartest.Sidecar, v knownIDs) map[string]func(ctx context.Context, as *memsidecarv1.Scope) (proto.Message, error) {
 	sessions, traces := r.Sessions(), memsidecarv1.NewTraceServiceClient(r.Conn)
-	in := func(as *memsidecarv1.Scope) *memsidecarv1.Scope { return sidecartest.Within(as, v.session) }
+	in := func(as *memsidecarv1.Scope) *memsidecarv1.Scope { return sidecartest.InSession(as, v.session) }
 	return map[string]func(context.Context, *memsidecarv1.Scope) (proto.Message, error){
 		"AppendMessages": func(ctx context.Context, as *memsidecarv1.Scope) (proto.Message, error) {
 			return sessions.AppendMessages(ctx, &memsidecarv1.AppendMessagesRequest{Scope: in(as), Messages: []*memsidecarv1.Message{sidecartest.Said("forged")}})
@@ -127,17 +127,17 @@ func sessionAttempts(r *sidecartest.Sidecar, v spied) map[string]func(ctx contex
 	}
 }
 
-// TestUsersCannotReachEachOthersSessions lets others, the victim's namesake, and the victim in a group try every call about sessions
-// and traces with the identifiers of a direct chat of the victim.
+// TestUsersCannotReachEachOthersSessions lets other users, the victim's namesake, and the victim in a group try every call with the
+// identifiers of a direct chat of the victim.
 func TestUsersCannotReachEachOthersSessions(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
-	scope := sidecartest.Within(sidecartest.Direct("alice"), "main")
-	r.AppendTo(t, sidecartest.Within(sidecartest.Direct("alice"), "other"), sidecartest.Said("hello"))
+	scope := sidecartest.InSession(sidecartest.Direct("alice"), "main")
+	r.AppendTo(t, sidecartest.InSession(sidecartest.Direct("alice"), "other"), sidecartest.Said("hello"))
 	for range 3 {
 		r.AppendTo(t, scope, sidecartest.Said("请记住：我的"+secretText), sidecartest.Answered("好的，"+secretText))
 	}
-	v := spied{session: "main", pages: map[string]string{}}
+	v := knownIDs{session: "main", pages: map[string]string{}}
 	r.Consider(t, scope)
 	window, err := r.Sessions().GetContext(t.Context(), &memsidecarv1.GetContextRequest{Scope: scope, TurnId: "turn"})
 	if err != nil {
@@ -178,7 +178,7 @@ func TestUsersCannotReachEachOthersSessions(t *testing.T) {
 		for _, method := range named {
 			try := tried[method]
 			if try == nil {
-				t.Errorf("%s is not tried: add what somebody else could do with it", method)
+				t.Errorf("%s is not tried: add an attempt by another user", method)
 				continue
 			}
 			resp, err := try(t.Context(), attacker)

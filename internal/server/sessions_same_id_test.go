@@ -13,13 +13,13 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// TestSameSessionIDOfSeveralUsers: everybody's bot calls the first conversation "1". Each user, and each group, has a session of its
-// own under that id, in every call that names one.
+// TestSameSessionIDOfSeveralUsers: Many bots call their first session "1". Each user and each group has its own session under that id, in
+// every call.
 func TestSameSessionIDOfSeveralUsers(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "session.memorize_every=0", "digest.interval=0")
 	ctx, sessions := t.Context(), r.Sessions()
-	at := func(scope *memsidecarv1.Scope) *memsidecarv1.Scope { return sidecartest.Within(scope, "1") }
+	at := func(scope *memsidecarv1.Scope) *memsidecarv1.Scope { return sidecartest.InSession(scope, "1") }
 	places := map[string]*memsidecarv1.Scope{
 		"pear": at(
 			sidecartest.Direct("ada"),
@@ -30,7 +30,7 @@ func TestSameSessionIDOfSeveralUsers(t *testing.T) {
 		scope.AgentId = "bot"
 		r.AppendTo(t, scope, sidecartest.Said("I want a "+fruit), sidecartest.Answered("one "+fruit+" for you"))
 		resp := sidecartest.Must(r.ConsiderMemorizing(ctx, &memsidecarv1.ConsiderMemorizingRequest{
-			Scope: scope, Messages: []*memsidecarv1.Message{sidecartest.Said("My favourite fruit is the " + fruit + ".")}, Wait: sidecartest.Patiently(),
+			Scope: scope, Messages: []*memsidecarv1.Message{sidecartest.Said("My favourite fruit is the " + fruit + ".")}, Wait: sidecartest.LongWait(),
 		}))(t)
 		if resp.GetNotRecorded() != 0 || resp.GetConsideration().GetScope().GetSessionId() != "1" {
 			t.Errorf("%s: %s", fruit, resp)
@@ -53,7 +53,7 @@ func TestSameSessionIDOfSeveralUsers(t *testing.T) {
 			),
 			"SwitchSession": sidecartest.Must(sessions.SwitchSession(ctx, &memsidecarv1.SwitchSessionRequest{Scope: scope}))(t),
 			"ListSessions": sidecartest.Must(
-				sessions.ListSessions(ctx, &memsidecarv1.ListSessionsRequest{Scope: sidecartest.Within(scope, "")}),
+				sessions.ListSessions(ctx, &memsidecarv1.ListSessionsRequest{Scope: sidecartest.InSession(scope, "")}),
 			)(
 				t,
 			),
@@ -72,7 +72,7 @@ func TestSameSessionIDOfSeveralUsers(t *testing.T) {
 		}
 		own := map[string]bool{fruit: true}
 		if scope.GetUserId() == "ada" && scope.GetChannelKind() == memsidecarv1.ChannelKind_CHANNEL_KIND_DIRECT {
-			own["fig"] = true // who talks to the bot alone sees what was said in groups
+			own["fig"] = true // a direct chat sees messages of the user's groups
 		}
 		if scope.GetUserId() == "bob" && scope.GetChannelKind() == memsidecarv1.ChannelKind_CHANNEL_KIND_DIRECT {
 			own["kiwi"] = true
@@ -81,7 +81,7 @@ func TestSameSessionIDOfSeveralUsers(t *testing.T) {
 			for other := range places {
 				if (!own[other] || call != "Retrieve" && call != "ListSessions" && other != fruit) &&
 					strings.Contains(answer.String(), other) {
-					t.Errorf("%s for %s tells of %s: %s", call, fruit, other, answer)
+					t.Errorf("%s for %s shows data of %s: %s", call, fruit, other, answer)
 				}
 			}
 		}
@@ -90,7 +90,7 @@ func TestSameSessionIDOfSeveralUsers(t *testing.T) {
 		}
 	}
 
-	// The same user from another kind of channel: that stays an error, or a type.
+	// The same user from another kind of channel is still an error.
 	_, err := sessions.AppendMessages(
 		ctx,
 		&memsidecarv1.AppendMessagesRequest{
@@ -99,7 +99,7 @@ func TestSameSessionIDOfSeveralUsers(t *testing.T) {
 		},
 	)
 	sidecartest.WantCode(t, err, codes.FailedPrecondition)
-	// Nobody else reads it, whatever is named.
+	// No other user can read it.
 	for _, scope := range []*memsidecarv1.Scope{
 		at(sidecartest.Direct("eve")), at(sidecartest.Group("eve", "z")),
 		at(&memsidecarv1.Scope{UserId: "eve"}), at(&memsidecarv1.Scope{}),
@@ -108,7 +108,7 @@ func TestSameSessionIDOfSeveralUsers(t *testing.T) {
 		sidecartest.WantCode(t, err, codes.NotFound)
 	}
 
-	// Deleting and forgetting take one of them.
+	// Deleting and forgetting affect one of them.
 	sidecartest.Must(sessions.DeleteSession(ctx, &memsidecarv1.DeleteSessionRequest{Scope: places["pear"]}))(t)
 	sidecartest.Must(r.ForgetUser(ctx, &memsidecarv1.ForgetUserRequest{Scope: &memsidecarv1.Scope{UserId: "cleo"}}))(t)
 	for fruit, want := range map[string]int{"plum": 3, "fig": 3, "kiwi": 3} {

@@ -19,8 +19,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// TestConversationMemoryOfTheFirstDesign is the dialogue by which the first design explains its conversation memory: without a
-// user, an id made by the first call, and the block for the prompt of the third.
+// TestConversationMemoryOfTheFirstDesign is the dialogue by which the first design explains conversation memory: no user, an id made by
+// the first call, and the prompt block of the third.
 func TestConversationMemoryOfTheFirstDesign(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "session.labels={ancestor_yan: 严氏先祖}")
@@ -44,7 +44,7 @@ func TestConversationMemoryOfTheFirstDesign(t *testing.T) {
 		if resp.GetCreated() != (i == 0) || resp.GetSession().GetId() == "" {
 			t.Errorf("turn %d: %v", i, resp)
 		}
-		scope = sidecartest.Within(scope, resp.GetSession().GetId())
+		scope = sidecartest.InSession(scope, resp.GetSession().GetId())
 	}
 	want := `【对话历史 - 仅供上下文参考，不作为事实依据】
 以下是与用户的近期对话，帮助你理解用户的兴趣和问题背景。
@@ -69,7 +69,7 @@ func TestConversationMemoryOfTheFirstDesign(t *testing.T) {
 		!slices.Equal(s.GetAgentIds(), []string{"ancestor_yan"}) {
 		t.Errorf("the session is %v", got)
 	}
-	// Another site has nothing of it, whatever it names.
+	// Another site cannot reach it.
 	other := proto.CloneOf(scope)
 	other.Namespace = "yantian/another"
 	if _, err := r.Sessions().GetSession(t.Context(), &memsidecarv1.GetSessionRequest{Scope: other}); status.Code(err) != codes.NotFound {
@@ -86,7 +86,7 @@ func TestConversationMemoryOfTheFirstDesign(t *testing.T) {
 	}
 }
 
-// TestMessagesComeBackUnchanged: whatever a message holds comes back as it was sent, over a restart, page by page and in an export.
+// TestMessagesComeBackUnchanged: Messages of any content come back unchanged, after a restart, in pages and in an export.
 func TestMessagesComeBackUnchanged(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -119,7 +119,7 @@ func TestMessagesComeBackUnchanged(t *testing.T) {
 			SendTime: timestamppb.New(at.Add(-time.Hour)),
 		},
 	}
-	scope := sidecartest.Within(sidecartest.Direct("ann"), "s")
+	scope := sidecartest.InSession(sidecartest.Direct("ann"), "s")
 	scope.AgentId = "monitor"
 	r.AppendTo(t, scope, sent...)
 	if again := r.AppendTo(t, scope, sent[1], sent[3]); again.GetAddedCount() != 0 || !slices.Equal(again.GetPositions(), []int64{2, 4}) {
@@ -176,7 +176,7 @@ func TestMessagesComeBackUnchanged(t *testing.T) {
 	}
 }
 
-// TestTwoBotsWriteToOneSession: two bots write to one session at once; nothing is lost, and each one's messages keep their order.
+// TestTwoBotsWriteToOneSession: Two bots write to one session concurrently. Nothing is lost, and each bot's messages keep their order.
 func TestTwoBotsWriteToOneSession(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "session.memorize_every=0")
@@ -184,7 +184,7 @@ func TestTwoBotsWriteToOneSession(t *testing.T) {
 	var both sync.WaitGroup
 	for _, bot := range []string{"a", "b"} {
 		both.Go(func() {
-			scope := sidecartest.Within(sidecartest.Group("ann", "g"), "s")
+			scope := sidecartest.InSession(sidecartest.Group("ann", "g"), "s")
 			scope.AgentId = bot
 			for i := range each {
 				m := sidecartest.Answered(fmt.Sprintf("%s %d", bot, i))
@@ -202,7 +202,7 @@ func TestTwoBotsWriteToOneSession(t *testing.T) {
 	}
 	both.Wait()
 	next := map[string]int{}
-	for _, content := range r.History(t, sidecartest.Within(sidecartest.Group("ann", "g"), "s")) {
+	for _, content := range r.History(t, sidecartest.InSession(sidecartest.Group("ann", "g"), "s")) {
 		var i int
 		var bot string
 		if _, err := fmt.Sscanf(content, "%s %d", &bot, &i); err != nil || i != next[bot] {
@@ -215,27 +215,27 @@ func TestTwoBotsWriteToOneSession(t *testing.T) {
 	}
 }
 
-// TestSessionIsVisibleToItsParticipants: a session is seen by those who take part in it, in its channel.
+// TestSessionIsVisibleToItsParticipants: A session is visible to its participants, in its channel.
 func TestSessionIsVisibleToItsParticipants(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	r.AppendTo(
 		t,
-		sidecartest.Within(sidecartest.Direct("ann"), "private"),
+		sidecartest.InSession(sidecartest.Direct("ann"), "private"),
 		sidecartest.Said("my secret is blue"),
 		sidecartest.Answered("noted"),
 	)
-	r.AppendTo(t, sidecartest.Within(sidecartest.Group("ann", "g"), "public"), sidecartest.Said("hello all"))
-	r.AppendTo(t, sidecartest.Within(sidecartest.Group("ben", "g"), "public"), sidecartest.Said("hello ann"))
-	r.AppendTo(t, sidecartest.Within(&memsidecarv1.Scope{}, "nobody"), sidecartest.Said("who am I"))
+	r.AppendTo(t, sidecartest.InSession(sidecartest.Group("ann", "g"), "public"), sidecartest.Said("hello all"))
+	r.AppendTo(t, sidecartest.InSession(sidecartest.Group("ben", "g"), "public"), sidecartest.Said("hello ann"))
+	r.AppendTo(t, sidecartest.InSession(&memsidecarv1.Scope{}, "nobody"), sidecartest.Said("who am I"))
 	sees := func(scope *memsidecarv1.Scope, session string) bool {
 		t.Helper()
-		_, err := r.Sessions().GetSession(t.Context(), &memsidecarv1.GetSessionRequest{Scope: sidecartest.Within(scope, session)})
+		_, err := r.Sessions().GetSession(t.Context(), &memsidecarv1.GetSessionRequest{Scope: sidecartest.InSession(scope, session)})
 		if code := status.Code(err); code != codes.OK && code != codes.NotFound {
 			t.Fatal(err)
 		}
 		window, contextErr := r.Sessions().
-			GetContext(t.Context(), &memsidecarv1.GetContextRequest{Scope: sidecartest.Within(scope, session)})
+			GetContext(t.Context(), &memsidecarv1.GetContextRequest{Scope: sidecartest.InSession(scope, session)})
 		if contextErr != nil || (len(window.GetMessages()) > 0) != (err == nil) {
 			t.Errorf("%v sees %s: GetSession %v, GetContext %v (%v)", scope, session, err, window, contextErr)
 		}
@@ -262,10 +262,9 @@ func TestSessionIsVisibleToItsParticipants(t *testing.T) {
 			t.Errorf("%v sees %s: %t", test.scope, test.session, got)
 		}
 	}
-	// The id of somebody else's session, or of one of another place, is free for a session of one's own. Another kind of channel of the
-	// same user is refused.
+	// An id that other users or channels use is free for a new session. Another kind of channel of the same user is refused.
 	_, err := r.Sessions().AppendMessages(t.Context(), &memsidecarv1.AppendMessagesRequest{
-		Scope: sidecartest.Within(&memsidecarv1.Scope{UserId: "ann"}, "private"), Messages: []*memsidecarv1.Message{sidecartest.Said("x")},
+		Scope: sidecartest.InSession(&memsidecarv1.Scope{UserId: "ann"}, "private"), Messages: []*memsidecarv1.Message{sidecartest.Said("x")},
 	})
 	sidecartest.WantCode(t, err, codes.FailedPrecondition)
 	list, err := r.Sessions().ListSessions(t.Context(), &memsidecarv1.ListSessionsRequest{Scope: sidecartest.Direct("ann")})
@@ -280,29 +279,29 @@ func TestSessionIsVisibleToItsParticipants(t *testing.T) {
 		t.Errorf("ann's sessions are %v", ids)
 	}
 	for _, scope := range []*memsidecarv1.Scope{
-		sidecartest.Within(sidecartest.Group("ann", "g"), "private"),
-		sidecartest.Within(&memsidecarv1.Scope{}, "private"),
+		sidecartest.InSession(sidecartest.Group("ann", "g"), "private"),
+		sidecartest.InSession(&memsidecarv1.Scope{}, "private"),
 	} {
 		if !r.AppendTo(t, scope, sidecartest.Said("x")).GetCreated() {
 			t.Errorf("%s wrote to ann's session", scope)
 		}
 	}
 	resp, err := r.ConsiderMemorizing(t.Context(), &memsidecarv1.ConsiderMemorizingRequest{
-		Scope: sidecartest.Within(
+		Scope: sidecartest.InSession(
 			sidecartest.Direct("ben"),
 			"private",
-		), Messages: []*memsidecarv1.Message{sidecartest.Said("My name is Ben.")}, Wait: sidecartest.Patiently(),
+		), Messages: []*memsidecarv1.Message{sidecartest.Said("My name is Ben.")}, Wait: sidecartest.LongWait(),
 	})
 	if err != nil || resp.GetNotRecordedReason() != "" ||
 		resp.GetConsideration().GetState() != memsidecarv1.ConsiderationState_CONSIDERATION_STATE_REMEMBERED {
 		t.Errorf("considered: %v, %v", resp, err)
 	}
-	if got := r.History(t, sidecartest.Within(sidecartest.Direct("ann"), "private")); len(got) != 2 {
+	if got := r.History(t, sidecartest.InSession(sidecartest.Direct("ann"), "private")); len(got) != 2 {
 		t.Errorf("ann's session became %q", got)
 	}
 }
 
-// TestScopeWithoutSessionMeansTheCurrentOne: without a session id the user's current one of the channel is meant.
+// TestScopeWithoutSessionMeansTheCurrentOne: Without a session id, the current session of the channel is meant.
 func TestScopeWithoutSessionMeansTheCurrentOne(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
@@ -319,7 +318,7 @@ func TestScopeWithoutSessionMeansTheCurrentOne(t *testing.T) {
 		t.Errorf("in a group they are in %s and %s", together, inGroup)
 	}
 	switched, err := r.Sessions().
-		SwitchSession(t.Context(), &memsidecarv1.SwitchSessionRequest{Scope: sidecartest.Within(sidecartest.Direct("ann"), "holiday")})
+		SwitchSession(t.Context(), &memsidecarv1.SwitchSessionRequest{Scope: sidecartest.InSession(sidecartest.Direct("ann"), "holiday")})
 	if err != nil || !switched.GetCreated() {
 		t.Fatalf("%v, %v", switched, err)
 	}
@@ -327,7 +326,7 @@ func TestScopeWithoutSessionMeansTheCurrentOne(t *testing.T) {
 		t.Errorf("after the switch it is %s", now)
 	}
 	back, err := r.Sessions().
-		SwitchSession(t.Context(), &memsidecarv1.SwitchSessionRequest{Scope: sidecartest.Within(sidecartest.Direct("ann"), first)})
+		SwitchSession(t.Context(), &memsidecarv1.SwitchSessionRequest{Scope: sidecartest.InSession(sidecartest.Direct("ann"), first)})
 	if err != nil || back.GetCreated() || back.GetSession().GetMessageCount() != 2 {
 		t.Errorf("back: %v, %v", back, err)
 	}
@@ -342,12 +341,11 @@ func TestScopeWithoutSessionMeansTheCurrentOne(t *testing.T) {
 	}
 }
 
-// TestExportedSessionCanBeImported: what is exported can be taken in: elsewhere it becomes the same session, where it came from nothing is
-// added.
+// TestExportedSessionCanBeImported: An imported export becomes the same session elsewhere. Importing it where it came from adds nothing.
 func TestExportedSessionCanBeImported(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "session.memorize_every=0")
-	scope := sidecartest.Within(sidecartest.Direct("ann"), "s")
+	scope := sidecartest.InSession(sidecartest.Direct("ann"), "s")
 	scope.AgentId = "npc"
 	withID := sidecartest.Said("with an id")
 	withID.Id = "m1"
@@ -367,7 +365,7 @@ func TestExportedSessionCanBeImported(t *testing.T) {
 			t.Fatal(err)
 		}
 		requests := []*memsidecarv1.ImportSessionRequest{{Item: &memsidecarv1.ImportSessionRequest_Session{
-			Session: &memsidecarv1.ImportedSession{Scope: sidecartest.Within(sidecartest.Direct("ann"), test.to), Session: about},
+			Session: &memsidecarv1.ImportedSession{Scope: sidecartest.InSession(sidecartest.Direct("ann"), test.to), Session: about},
 		}}}
 		for _, m := range messages {
 			requests = append(
@@ -385,7 +383,7 @@ func TestExportedSessionCanBeImported(t *testing.T) {
 			t.Errorf("into %s: %v, %v", test.to, resp, err)
 		}
 	}
-	copied, same := r.ExportSession(t, sidecartest.Within(sidecartest.Direct("ann"), "copy"))
+	copied, same := r.ExportSession(t, sidecartest.InSession(sidecartest.Direct("ann"), "copy"))
 	if copied.GetTitle() != "笑" || copied.GetMetadataJson() != `{"n": 1.0}` || copied.GetMemorizeEvery() != 7 ||
 		!proto.Equal(copied.GetCreateTime(), about.GetCreateTime()) || !proto.Equal(copied.GetUpdateTime(), about.GetUpdateTime()) {
 		t.Errorf("the copy is %v, want %v", copied, about)
@@ -396,15 +394,15 @@ func TestExportedSessionCanBeImported(t *testing.T) {
 		}
 	}
 	if copied.GetUnconsideredCount() != 0 {
-		t.Errorf("what was taken in waits to be considered: %v", copied)
+		t.Errorf("imported messages are pending: %v", copied)
 	}
 }
 
-// TestToolCallsDoNotFillTheWindow: calls of tools take no places in a window that does not show them.
+// TestToolCallsDoNotFillTheWindow: Tool calls use no places in a window that does not show them.
 func TestToolCallsDoNotFillTheWindow(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "session.max_messages=4")
-	scope := sidecartest.Within(sidecartest.Direct("ann"), "s")
+	scope := sidecartest.InSession(sidecartest.Direct("ann"), "s")
 	calling := &memsidecarv1.Message{
 		Role:      memsidecarv1.Role_ROLE_ASSISTANT,
 		ToolCalls: []*memsidecarv1.ToolCall{{Name: "clock", ArgumentsJson: `{"zone":"x"}`}},
@@ -434,11 +432,11 @@ func TestToolCallsDoNotFillTheWindow(t *testing.T) {
 	}
 }
 
-// TestSummaryCoversWhatTheWindowDrops: whatever window is asked for, what it drops is in the summary at once.
+// TestSummaryCoversWhatTheWindowDrops: For every window size, the summary immediately covers the messages that the window omits.
 func TestSummaryCoversWhatTheWindowDrops(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "session.memorize_every=0")
-	scope := sidecartest.Within(sidecartest.Direct("小林"), "s")
+	scope := sidecartest.InSession(sidecartest.Direct("小林"), "s")
 	facts := []string{"我在杭州西湖边开了一家茶馆", "我每周三晚上去上海学小提琴", "我女儿明年要去成都读大学", "我养了一只叫年糕的橘猫", "我打算六月重新装修二楼", "我对花生和虾都过敏"}
 	for _, fact := range facts {
 		r.AppendTo(t, scope, sidecartest.Said(fact+"。"), sidecartest.Answered("好的。"))

@@ -19,8 +19,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// corner is a place with all that vera said and was shown there. Everything has the corner's fruit in it, which is nowhere
-// else: whatever shows the fruit shows something of that place.
+// corner is a place with everything that vera said and was shown there. All of it contains the corner's fruit, which occurs nowhere else:
+// an answer with the fruit shows data of this corner.
 type corner struct {
 	name, fruit   string
 	scope         *memsidecarv1.Scope
@@ -31,7 +31,7 @@ type corner struct {
 }
 
 func corners() []*corner {
-	alone, plain := sidecartest.Direct("vera"), sidecartest.Anywhere("vera")
+	alone, plain := sidecartest.Direct("vera"), sidecartest.WithoutChannel("vera")
 	alone.ChannelId, plain.ChannelId = "chat", "a"
 	return []*corner{
 		{name: "direct", fruit: "kumquat", scope: alone, session: "s1"},
@@ -42,25 +42,25 @@ func corners() []*corner {
 	}
 }
 
-// Who sees what: from a place, the places. What has no channel is never shared.
+// From each place, the places whose data is visible. Scopes without a channel are never shared.
 var (
 	everyCorner = []string{"direct", "a", "b", "c", "unspecified"}
 	unshared    = map[string][]string{"direct": everyCorner, "a": {"a"}, "b": {"b"}, "c": {"c"}, "unspecified": {"unspecified"}}
-	// b shares with a and with c, which do not share with each other.
+	// b shares with a and c, which do not share with each other.
 	sharedByB = map[string][]string{
 		"direct": everyCorner, "a": {"a", "b"}, "b": {"a", "b", "c"}, "c": {"b", "c"}, "unspecified": {"unspecified"},
 	}
 	ofTheUser = map[string][]string{"direct": everyCorner, "a": everyCorner, "b": everyCorner, "c": everyCorner, "unspecified": everyCorner}
 )
 
-// fill has vera say and be shown something of every kind there.
+// fill stores something of every kind as vera.
 func (c *corner) fill(t *testing.T, r *sidecartest.Sidecar) {
 	t.Helper()
 	text := "My favorite fruit is " + c.fruit + "."
 	if c.fruit[0] > 0x7f {
 		text = "我最喜欢的水果是" + c.fruit + "。"
 	}
-	scope := sidecartest.Within(c.scope, c.session)
+	scope := sidecartest.InSession(c.scope, c.session)
 	r.AppendTo(
 		t,
 		scope,
@@ -86,7 +86,7 @@ func (c *corner) fill(t *testing.T, r *sidecartest.Sidecar) {
 	c.traces = []string{found.GetTraceId(), window.GetTraceId()}
 }
 
-// answers collects what a call showed; what the scope may not see is NOT_FOUND.
+// answers collects answers. NOT_FOUND counts as an empty answer.
 type answers struct {
 	t    *testing.T
 	call string
@@ -98,20 +98,20 @@ func (a *answers) add(m proto.Message, err error) {
 	switch status.Code(err) {
 	case codes.OK:
 		a.text += protojson.Format(m)
-	case codes.NotFound, codes.FailedPrecondition: // the latter: no list is being shown
+	case codes.NotFound, codes.FailedPrecondition: // FailedPrecondition: no list is shown
 	default:
 		a.t.Errorf("%s: %v", a.call, err)
 	}
 }
 
-// calls is what a test asks of one place.
+// calls are calls made from one place.
 type calls struct {
 	*sidecartest.Sidecar
 	from *memsidecarv1.Scope
 	all  []*corner
 }
 
-// readCalls are all calls that show something of a user, with every id there is.
+// readCalls are all read calls, with every known id.
 func readCalls() map[string]func(t *testing.T, r calls, a *answers) {
 	top, neighbors, zero := proto.Int32(100), proto.Int32(20), proto.Float64(0)
 	return map[string]func(t *testing.T, r calls, a *answers){
@@ -123,7 +123,7 @@ func readCalls() map[string]func(t *testing.T, r calls, a *answers) {
 				found, err := r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{
 					Scope: r.from, Query: "favorite fruit, 最喜欢的水果", TopK: top, MinRelevance: zero, NeighborCount: neighbors, Sources: []memsidecarv1.RetrieveSource{source},
 				})
-				// The block for the prompt shows what the lists show, no less and no more.
+				// The prompt block shows the same items as the list.
 				for _, c := range r.all {
 					listed := strings.Contains(fmt.Sprint(found.GetMemories(), found.GetMessages()), c.fruit)
 					if listed != strings.Contains(found.GetPromptContext(), c.fruit) {
@@ -170,25 +170,25 @@ func readCalls() map[string]func(t *testing.T, r calls, a *answers) {
 		},
 		"GetContext": func(t *testing.T, r calls, a *answers) {
 			for _, c := range r.all {
-				a.add(r.Sessions().GetContext(t.Context(), &memsidecarv1.GetContextRequest{Scope: sidecartest.Within(r.from, c.session)}))
+				a.add(r.Sessions().GetContext(t.Context(), &memsidecarv1.GetContextRequest{Scope: sidecartest.InSession(r.from, c.session)}))
 			}
 		},
 		"ListMessages": func(t *testing.T, r calls, a *answers) {
 			for _, c := range r.all {
 				a.add(
-					r.Sessions().ListMessages(t.Context(), &memsidecarv1.ListMessagesRequest{Scope: sidecartest.Within(r.from, c.session)}),
+					r.Sessions().ListMessages(t.Context(), &memsidecarv1.ListMessagesRequest{Scope: sidecartest.InSession(r.from, c.session)}),
 				)
 			}
 		},
 		"GetTopics": func(t *testing.T, r calls, a *answers) {
 			a.add(r.Sessions().GetTopics(t.Context(), &memsidecarv1.GetTopicsRequest{Scope: r.from}))
 			for _, c := range r.all {
-				a.add(r.Sessions().GetTopics(t.Context(), &memsidecarv1.GetTopicsRequest{Scope: sidecartest.Within(r.from, c.session)}))
+				a.add(r.Sessions().GetTopics(t.Context(), &memsidecarv1.GetTopicsRequest{Scope: sidecartest.InSession(r.from, c.session)}))
 			}
 		},
 		"GetSession": func(t *testing.T, r calls, a *answers) {
 			for _, c := range r.all {
-				a.add(r.Sessions().GetSession(t.Context(), &memsidecarv1.GetSessionRequest{Scope: sidecartest.Within(r.from, c.session)}))
+				a.add(r.Sessions().GetSession(t.Context(), &memsidecarv1.GetSessionRequest{Scope: sidecartest.InSession(r.from, c.session)}))
 			}
 		},
 		"ListSessions": func(t *testing.T, r calls, a *answers) {
@@ -198,7 +198,7 @@ func readCalls() map[string]func(t *testing.T, r calls, a *answers) {
 			for _, c := range r.all {
 				stream := sidecartest.Must(
 					r.Sessions().
-						ExportSession(t.Context(), &memsidecarv1.ExportSessionRequest{Scope: sidecartest.Within(r.from, c.session)}),
+						ExportSession(t.Context(), &memsidecarv1.ExportSessionRequest{Scope: sidecartest.InSession(r.from, c.session)}),
 				)(
 					t,
 				)
@@ -226,7 +226,7 @@ func readCalls() map[string]func(t *testing.T, r calls, a *answers) {
 		"ListTraces": func(t *testing.T, r calls, a *answers) {
 			a.add(memsidecarv1.NewTraceServiceClient(r.Conn).ListTraces(t.Context(), &memsidecarv1.ListTracesRequest{Scope: r.from}))
 		},
-		"FilterUnseen": func(t *testing.T, r calls, a *answers) { // shows by leaving out
+		"FilterUnseen": func(t *testing.T, r calls, a *answers) { // omitted items are the answer
 			var keys []string
 			for _, c := range r.all {
 				keys = append(keys, "/"+c.fruit)
@@ -248,7 +248,7 @@ func readCalls() map[string]func(t *testing.T, r calls, a *answers) {
 	}
 }
 
-// strictCalls show only what is being shown in the place itself: "3" must not mean the third item of another group's list.
+// strictCalls only see lists shown in the same place: "3" must not select from another group's list.
 func strictCalls() map[string]func(t *testing.T, r calls, a *answers) {
 	return map[string]func(t *testing.T, r calls, a *answers){
 		"SelectItems": func(t *testing.T, r calls, a *answers) {
@@ -260,16 +260,16 @@ func strictCalls() map[string]func(t *testing.T, r calls, a *answers) {
 	}
 }
 
-// otherCalls change something, or concern a user or the sidecar as a whole. What they may touch from where is tested in
-// TestSharedGroupsWriteSeparately and TestVisibilityLevels, TestCallsAboutWholeUsersRefuseAChannel.
+// otherCalls write, or concern a whole user or the sidecar. TestSharedGroupsWriteSeparately, TestVisibilityLevels and
+// TestCallsAboutWholeUsersRefuseAChannel test them.
 var otherCalls = []string{
 	"ConsiderMemorizing", "RetryConsideration", "CreateMemory", "UpdateMemory", "DeleteMemory", "RevertMemory", "ReleaseMemory", "ForgetUser", "ExportUser",
 	"ImportMemories", "GetUserSettings", "UpdateUserSettings", "GetStatus", "AppendMessages", "UpdateSession", "SwitchSession",
 	"DeleteSession", "ImportSession", "PutItems", "DeleteNumberedList", "ImportNumberedList",
-	"AuditMemories", // an operator's
+	"AuditMemories", // for operators
 }
 
-// TestVisibilityOfEveryReadCall asks every call that shows something, from every place, for all there is.
+// TestVisibilityOfEveryReadCall makes every read call from every place with all known ids.
 func TestVisibilityOfEveryReadCall(t *testing.T) {
 	t.Parallel()
 	reads, strict := readCalls(), strictCalls()
@@ -279,7 +279,7 @@ func TestVisibilityOfEveryReadCall(t *testing.T) {
 	} {
 		for _, method := range sidecartest.MethodNames(service) {
 			if reads[method] == nil && strict[method] == nil && !slices.Contains(otherCalls, method) {
-				t.Errorf("%s is not tested: who may see what it shows?", method)
+				t.Errorf("%s is not tested: add it with its visibility", method)
 			}
 		}
 	}
@@ -312,14 +312,14 @@ func TestVisibilityOfEveryReadCall(t *testing.T) {
 	}
 }
 
-// wantCorners checks of which places a call shows something.
+// wantCorners checks which places' data a call shows.
 func wantCorners(t *testing.T, name string, r calls, call func(t *testing.T, r calls, a *answers), want []string) {
 	t.Helper()
 	a := &answers{t: t, call: name}
 	call(t, r, a)
 	for _, c := range r.all {
 		if got, may := strings.Contains(a.text, c.fruit), slices.Contains(want, c.name); got != may {
-			t.Errorf("%s from %v shows what is of %s: %v, want %v:\n%.2000s", name, r.from, c.name, got, may, a.text)
+			t.Errorf("%s from %v shows data of %s: %v, want %v:\n%.2000s", name, r.from, c.name, got, may, a.text)
 		}
 	}
 }

@@ -13,16 +13,15 @@ import (
 
 const sharing = "share_groups=[{channels: [a, b]}]"
 
-// TestSharedGroupsWriteSeparately: groups that share stay apart in all that is stored. What may be seen may be corrected and
-// deleted, by the user whose it is.
+// TestSharedGroupsWriteSeparately: Groups that share store their data separately. Visible data may be corrected and deleted by its user.
 func TestSharedGroupsWriteSeparately(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, sharing)
-	a, b := sidecartest.Within(sidecartest.Group("vera", "a"), "in a"), sidecartest.Within(sidecartest.Group("vera", "b"), "in b")
+	a, b := sidecartest.InSession(sidecartest.Group("vera", "a"), "in a"), sidecartest.InSession(sidecartest.Group("vera", "b"), "in b")
 	text := "I am allergic to peanuts."
 	first, second := r.Consider(t, a, sidecartest.Said(text)).GetChanges()[0].GetMemoryId(), r.Consider(t, b, sidecartest.Said(text)).GetChanges()[0].GetMemoryId()
 	if first == second {
-		t.Error("what was said in two groups that share is one memory")
+		t.Error("statements in two groups became one memory")
 	}
 	for _, id := range []string{first, second} {
 		if m := r.Memory(t, a, id); m.GetMentionCount() != 1 {
@@ -30,20 +29,20 @@ func TestSharedGroupsWriteSeparately(t *testing.T) {
 		}
 	}
 
-	// Sessions belong to their channel.
+	// Sessions belong to one channel.
 	sessions := r.Sessions()
 	_, err := sessions.UpdateSession(
 		t.Context(),
-		&memsidecarv1.UpdateSessionRequest{Scope: sidecartest.Within(a, "in b"), Session: &memsidecarv1.Session{Title: "x"}},
+		&memsidecarv1.UpdateSessionRequest{Scope: sidecartest.InSession(a, "in b"), Session: &memsidecarv1.Session{Title: "x"}},
 	)
 	sidecartest.WantCode(t, err, codes.FailedPrecondition)
-	_, err = sessions.DeleteSession(t.Context(), &memsidecarv1.DeleteSessionRequest{Scope: sidecartest.Within(a, "in b")})
+	_, err = sessions.DeleteSession(t.Context(), &memsidecarv1.DeleteSessionRequest{Scope: sidecartest.InSession(a, "in b")})
 	sidecartest.WantCode(t, err, codes.FailedPrecondition)
 	r.AppendTo(t, b, sidecartest.Said("I live in Lisbon."))
 	_, err = r.ConsiderMemorizing(
 		t.Context(),
-		&memsidecarv1.ConsiderMemorizingRequest{Scope: sidecartest.Within(a, "in b")},
-	) // what waits there
+		&memsidecarv1.ConsiderMemorizingRequest{Scope: sidecartest.InSession(a, "in b")},
+	) // pending there
 	sidecartest.WantCode(t, err, codes.FailedPrecondition)
 	if got := sidecartest.Must(sessions.GetContext(
 		t.Context(), &memsidecarv1.GetContextRequest{Scope: sidecartest.Group("vera", "a")},
@@ -52,29 +51,29 @@ func TestSharedGroupsWriteSeparately(t *testing.T) {
 	}
 	before := len(r.History(t, b))
 
-	// The id is free for a session of a's own.
+	// The id is free for a session of a.
 	resp := sidecartest.Must(r.ConsiderMemorizing(t.Context(), &memsidecarv1.ConsiderMemorizingRequest{
-		Scope: sidecartest.Within(
+		Scope: sidecartest.InSession(
 			a,
 			"in b",
-		), Messages: []*memsidecarv1.Message{sidecartest.Said("I live in Porto.")}, Wait: sidecartest.Patiently(),
+		), Messages: []*memsidecarv1.Message{sidecartest.Said("I live in Porto.")}, Wait: sidecartest.LongWait(),
 	}))(t)
 	if resp.GetNotRecordedReason() != "" ||
 		r.Memory(t, a, resp.GetConsideration().GetChanges()[0].GetMemoryId()).GetScope().GetChannelId() != "a" {
 		t.Errorf("a dialogue of a under the id of a session of b is %v", resp)
 	}
-	r.AppendTo(t, sidecartest.Within(a, "in b"), sidecartest.Said("hello"))
-	sidecartest.Must(sessions.SwitchSession(t.Context(), &memsidecarv1.SwitchSessionRequest{Scope: sidecartest.Within(a, "in b")}))(t)
-	if own, others := r.History(t, sidecartest.Within(a, "in b")), r.History(t, b); len(own) != 2 || len(others) != before || before != 2 {
+	r.AppendTo(t, sidecartest.InSession(a, "in b"), sidecartest.Said("hello"))
+	sidecartest.Must(sessions.SwitchSession(t.Context(), &memsidecarv1.SwitchSessionRequest{Scope: sidecartest.InSession(a, "in b")}))(t)
+	if own, others := r.History(t, sidecartest.InSession(a, "in b")), r.History(t, b); len(own) != 2 || len(others) != before || before != 2 {
 		t.Errorf("a's session has %q, b's %q", own, others)
 	}
-	sidecartest.Must(sessions.DeleteSession(t.Context(), &memsidecarv1.DeleteSessionRequest{Scope: sidecartest.Within(a, "in b")}))(t)
+	sidecartest.Must(sessions.DeleteSession(t.Context(), &memsidecarv1.DeleteSessionRequest{Scope: sidecartest.InSession(a, "in b")}))(t)
 
-	// Only who takes part sees a session from where it is not.
+	// Only participants see a session from another channel.
 	for user, want := range map[string]codes.Code{"vera": codes.OK, "walt": codes.NotFound, "": codes.NotFound} {
 		_, err := sessions.GetSession(
 			t.Context(),
-			&memsidecarv1.GetSessionRequest{Scope: sidecartest.Within(sidecartest.Group(user, "a"), "in b")},
+			&memsidecarv1.GetSessionRequest{Scope: sidecartest.InSession(sidecartest.Group(user, "a"), "in b")},
 		)
 		sidecartest.WantCode(t, err, want)
 	}
@@ -82,7 +81,7 @@ func TestSharedGroupsWriteSeparately(t *testing.T) {
 		t.Errorf("walt retrieves %q", got)
 	}
 
-	// Correcting and deleting follow seeing.
+	// Visible data can be corrected and deleted.
 	changed := sidecartest.Must(r.UpdateMemory(t.Context(), &memsidecarv1.UpdateMemoryRequest{
 		Scope: a, Memory: &memsidecarv1.Memory{Id: second, Importance: new(0.9)},
 	}))(t).GetMemory()
@@ -100,10 +99,10 @@ func TestSharedGroupsWriteSeparately(t *testing.T) {
 		t.Context(),
 		&memsidecarv1.RetryConsiderationRequest{Scope: a, ConsiderationId: r.Considerations(t, a)[ofB].GetId()},
 	)
-	sidecartest.WantCode(t, err, codes.FailedPrecondition) // it is seen, and has not failed
+	sidecartest.WantCode(t, err, codes.FailedPrecondition) // visible, but not failed
 	for _, from := range []*memsidecarv1.Scope{
 		sidecartest.Group("vera", "other"), sidecartest.Group("walt", "a"),
-		sidecartest.InNamespace("other", a), sidecartest.Anywhere("vera"),
+		sidecartest.InNamespace("other", a), sidecartest.WithoutChannel("vera"),
 	} {
 		_, err := r.DeleteMemory(t.Context(), &memsidecarv1.DeleteMemoryRequest{Scope: from, MemoryId: second})
 		sidecartest.WantCode(t, err, codes.NotFound)
@@ -115,7 +114,7 @@ func TestSharedGroupsWriteSeparately(t *testing.T) {
 		t.Errorf("a's own is %v", kept)
 	}
 
-	// What one group was shown, the other need not be told; its list is its own.
+	// Items shown in one group count as seen in the other. Each has its own list.
 	putItems(t, r, &memsidecarv1.PutItemsRequest{Scope: b, Items: listing(3)})
 	if got := newKeys(putItems(t, r, &memsidecarv1.PutItemsRequest{Scope: a, Items: listing(4), Mode: scheduled})); !slices.Equal(
 		got,
@@ -125,6 +124,6 @@ func TestSharedGroupsWriteSeparately(t *testing.T) {
 	}
 	sidecartest.Must(lists(r).DeleteNumberedList(t.Context(), &memsidecarv1.DeleteNumberedListRequest{Scope: a}))(t)
 	if in, of := seenKeys(t, r, a, 0), seenKeys(t, r, b, 0); len(in) != 0 || len(of) != 0 {
-		t.Errorf("after a deleted what it sees, a has %q and b %q", in, of)
+		t.Errorf("after a deleted all visible memories, a has %q and b %q", in, of)
 	}
 }

@@ -16,36 +16,35 @@ type room struct {
 	id string
 }
 
-// hears considers a dialogue of the room and waits until everybody's part of it is done. It returns what is remembered of
-// each in this room.
-func (g room) hears(t *testing.T, messages ...*memsidecarv1.Message) map[string][]string {
+// consider considers a dialogue of the room, waits for all speakers' outcomes, and returns the memories of each.
+func (g room) consider(t *testing.T, messages ...*memsidecarv1.Message) map[string][]string {
 	t.Helper()
-	heard := map[string][]string{}
+	memories := map[string][]string{}
 	for _, m := range messages {
 		if m.GetRole() == memsidecarv1.Role_ROLE_USER {
-			heard[m.GetSpeakerId()] = nil
+			memories[m.GetSpeakerId()] = nil
 		}
 	}
 	g.Consider(t, sidecartest.Group(messages[0].GetSpeakerId(), g.id), messages...)
-	for who := range heard {
-		g.Consider(t, sidecartest.Group(who, g.id), sidecartest.Said("ok")) // stands behind it in the same line
+	for who := range memories {
+		g.Consider(t, sidecartest.Group(who, g.id), sidecartest.Said("ok")) // queued after it
 		for _, m := range g.Memories(t, sidecartest.Group(who, g.id)) {
-			heard[who] = append(heard[who], m.GetText())
+			memories[who] = append(memories[who], m.GetText())
 			if m.GetProvenance().GetSpeakerId() != who || m.GetScope().GetUserId() != who {
-				t.Errorf("%s has what %s said: %v", who, m.GetProvenance().GetSpeakerId(), m)
+				t.Errorf("%s has statements of %s: %v", who, m.GetProvenance().GetSpeakerId(), m)
 			}
 		}
 	}
-	return heard
+	return memories
 }
 
-// TestStatementBelongsToItsSpeaker: in a group a statement belongs to who made it, and to nobody else.
+// TestStatementBelongsToItsSpeaker: In a group a statement becomes a memory of its speaker only.
 func TestStatementBelongsToItsSpeaker(t *testing.T) {
 	t.Parallel()
-	r := sidecartest.Serve(t, "digest.interval=0") // which would be made at some moment, of several cases together
+	r := sidecartest.Serve(t, "digest.interval=0") // a digest could cover several cases
 	for name, test := range map[string]struct {
 		dialogue []*memsidecarv1.Message
-		want     map[string]string // whose memory holds which words; of the others nothing is remembered
+		want     map[string]string // words by owner; the other users have no memories
 	}{
 		"five at once": {
 			[]*memsidecarv1.Message{by("小王", "我对花生过敏。"), by("小李", "我住在上海。"), by("小张", "我下周三要去面试。"), by("小赵", "我女儿叫朵朵。"), by("小陈", "我喜欢打羽毛球。")},
@@ -59,7 +58,7 @@ func TestStatementBelongsToItsSpeaker(t *testing.T) {
 			},
 			map[string]string{"wang": "peanuts", "li": "Shanghai", "zhang": "interview", "zhao": "Dora", "chen": "badminton"},
 		},
-		// What others say about somebody is hearsay: it is neither's memory.
+		// Statements about others are hearsay and are not remembered.
 		"about each other": {
 			[]*memsidecarv1.Message{by("小王", "小李住在上海。"), by("小张", "小赵喜欢喝酒。"), by("小陈", "小李说他住在北京。"), by("小李", "哈哈"), by("小赵", "小王，你喜欢喝茶吧？")}, nil,
 		},
@@ -69,11 +68,11 @@ func TestStatementBelongsToItsSpeaker(t *testing.T) {
 				by("chen", "Li says he lives in Berlin."), by("li", "lol"), by("zhao", "You live in Porto, right?"),
 			}, nil,
 		},
-		// Unless it is about the speaker as well.
+		// Unless they are also about the speaker.
 		"about one's own people": {
 			[]*memsidecarv1.Message{by("小张", "我同事小李住在上海。"), by("小李", "嗯")}, map[string]string{"小张": "用户的同事小李"},
 		},
-		// A copied line is not its copier's.
+		// A quoted line is not a statement of the one who quotes it.
 		"somebody else's line": {
 			[]*memsidecarv1.Message{by("小李", "在吗"), by("小陈", "小李：我住在深圳"), by("wang", "ok"), by("zhao", "Wang: I live in Rome")}, nil,
 		},
@@ -88,10 +87,10 @@ func TestStatementBelongsToItsSpeaker(t *testing.T) {
 			},
 			map[string]string{"li": "The user lives in Porto.", "zhang": "The user loves climbing."},
 		},
-		// What the bot says counts for the one who was asked, whoever else says yes, and whoever speaks in between.
+		// An answer confirms for the user who was asked, whoever else says yes or speaks in between.
 		"the bot asks one": {
 			[]*memsidecarv1.Message{by("小王", "帮我约一下牙医"), sidecartest.Answered("@小王 牙医约在周五下午三点，可以吗？"), by("小李", "好"), by("小王", "好，就周五三点")},
-			map[string]string{"小王": "（周五）下午三点"}, // the day by its date
+			map[string]string{"小王": "（周五）下午三点"}, // with the date of the day
 		},
 		"the bot asks one in English": {
 			[]*memsidecarv1.Message{
@@ -117,7 +116,7 @@ func TestStatementBelongsToItsSpeaker(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for who, got := range (room{r, name}).hears(t, test.dialogue...) {
+			for who, got := range (room{r, name}).consider(t, test.dialogue...) {
 				word := test.want[who]
 				if word == "" && len(got) > 0 ||
 					word != "" && (len(got) != 1 || !strings.Contains(got[0], word) || strings.ContainsAny(got[0], "@<，")) {
@@ -126,14 +125,14 @@ func TestStatementBelongsToItsSpeaker(t *testing.T) {
 			}
 		})
 	}
-	// Two people who said the same have a memory each: one's goes with its owner.
-	sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.Anywhere("小王")}))(t)
+	// Two people who make the same statement have a memory each. Forgetting one user keeps the other's.
+	sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.WithoutChannel("小王")}))(t)
 	if got := sidecartest.Texts(r.Memories(t, sidecartest.Direct("li"))); !slices.Contains(got, "用户喜欢喝乌龙茶") {
 		t.Errorf("after 小王 was forgotten, li has %q", got)
 	}
 }
 
-// TestPausedSpeakerInAGroupLeavesNothing: who is paused leaves nothing, not by what the bot asked them either; the others are remembered.
+// TestPausedSpeakerInAGroupLeavesNothing: Nothing of a paused user is stored, not even as the bot's questions. Others are remembered.
 func TestPausedSpeakerInAGroupLeavesNothing(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
@@ -143,7 +142,7 @@ func TestPausedSpeakerInAGroupLeavesNothing(t *testing.T) {
 	got := room{
 		r,
 		"g",
-	}.hears(
+	}.consider(
 		t,
 		by("小李", "我住在上海。"),
 		by("小王", "我对榴莲过敏。"),
@@ -154,7 +153,7 @@ func TestPausedSpeakerInAGroupLeavesNothing(t *testing.T) {
 	if len(got["小王"]) > 0 || !slices.Equal(got["小李"], []string{"用户住在上海"}) {
 		t.Errorf("remembered is %q", got)
 	}
-	if e := r.Export(t, sidecartest.Anywhere("小李")); e.Holds("榴莲") {
-		t.Error("小李's export holds what 小王 said")
+	if e := r.Export(t, sidecartest.WithoutChannel("小李")); e.Holds("榴莲") {
+		t.Error("小李's export has statements of 小王")
 	}
 }

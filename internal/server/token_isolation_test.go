@@ -19,11 +19,10 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// marker is in all that is only in one namespace, besides the fruits of its corners.
+// marker is in all data of one namespace, in addition to its corners' fruits.
 const marker = "zyzzyva"
 
-// fillers store something with the marker through every call that stores, for the first corner's user. What deletes has
-// something made for it.
+// fillers store data with the marker through every writing call, for the first corner's user. Deleting calls get an object to delete.
 func fillers(r *sidecartest.Sidecar, c *corner) map[string]func(ctx context.Context) error {
 	const agent = "agent of " + marker
 	scope := proto.CloneOf(c.scope)
@@ -40,14 +39,14 @@ func fillers(r *sidecartest.Sidecar, c *corner) map[string]func(ctx context.Cont
 		})
 		return resp.GetMemory(), err
 	}
-	refused := func(err error) error { // nothing of this kind can be made by calls
+	refused := func(err error) error { // calls cannot create this kind of data
 		if status.Code(err) != codes.FailedPrecondition {
 			return errors.Join(errors.New("is not refused"), err)
 		}
 		return nil
 	}
 	return map[string]func(ctx context.Context) error{
-		"AppendMessages":     func(context.Context) error { return nil }, // by the corners, like the next ones
+		"AppendMessages":     func(context.Context) error { return nil }, // done by the corners, like the next ones
 		"ConsiderMemorizing": func(context.Context) error { return nil },
 		"UpdateSession":      func(context.Context) error { return nil },
 		"PutItems": func(ctx context.Context) error {
@@ -113,7 +112,7 @@ func fillers(r *sidecartest.Sidecar, c *corner) map[string]func(ctx context.Cont
 			return last(memories.ForgetUser(ctx, &memsidecarv1.ForgetUserRequest{Scope: &memsidecarv1.Scope{UserId: "somebody"}}))
 		},
 		"SwitchSession": func(ctx context.Context) error {
-			return last(sessions.SwitchSession(ctx, &memsidecarv1.SwitchSessionRequest{Scope: sidecartest.Within(scope, c.session)}))
+			return last(sessions.SwitchSession(ctx, &memsidecarv1.SwitchSessionRequest{Scope: sidecartest.InSession(scope, c.session)}))
 		},
 		"ImportSession": func(ctx context.Context) error {
 			stream, err := sessions.ImportSession(ctx)
@@ -135,7 +134,7 @@ func fillers(r *sidecartest.Sidecar, c *corner) map[string]func(ctx context.Cont
 			return last(stream.CloseAndRecv())
 		},
 		"DeleteSession": func(ctx context.Context) error {
-			gone := sidecartest.Within(scope, "not for long")
+			gone := sidecartest.InSession(scope, "not for long")
 			if _, err := sessions.AppendMessages(
 				ctx,
 				&memsidecarv1.AppendMessagesRequest{Scope: gone, Messages: []*memsidecarv1.Message{sidecartest.Said("hi")}},
@@ -150,7 +149,7 @@ func fillers(r *sidecartest.Sidecar, c *corner) map[string]func(ctx context.Cont
 	}
 }
 
-// moreReads are what the calls of a test of places leave out.
+// moreReads are the read calls that the visibility test does not make.
 func moreReads(r *sidecartest.Sidecar) map[string]func(ctx context.Context, as *memsidecarv1.Scope) (proto.Message, error) {
 	ofAll := memsidecarv1.RegistryKind_REGISTRY_KIND_NAMESPACE
 	return map[string]func(ctx context.Context, as *memsidecarv1.Scope) (proto.Message, error){
@@ -189,7 +188,7 @@ func moreReads(r *sidecartest.Sidecar) map[string]func(ctx context.Context, as *
 				ListSessions(ctx, &memsidecarv1.ListSessionsRequest{Scope: &memsidecarv1.Scope{Namespace: as.GetNamespace()}})
 		},
 		"ListMessages": func(ctx context.Context, as *memsidecarv1.Scope) (proto.Message, error) {
-			return r.Sessions().ListMessages(ctx, &memsidecarv1.ListMessagesRequest{Scope: sidecartest.Within(as, "imported")})
+			return r.Sessions().ListMessages(ctx, &memsidecarv1.ListMessagesRequest{Scope: sidecartest.InSession(as, "imported")})
 		},
 		"GetStatus": func(ctx context.Context, as *memsidecarv1.Scope) (proto.Message, error) {
 			return r.GetStatus(ctx, &memsidecarv1.GetStatusRequest{Scope: as, UsageDays: 31})
@@ -200,7 +199,7 @@ func moreReads(r *sidecartest.Sidecar) map[string]func(ctx context.Context, as *
 	}
 }
 
-// snapshot is all that a namespace has, but for when memories were used.
+// snapshot returns all data of a namespace except times of use.
 func snapshot(t *testing.T, r *sidecartest.Sidecar, namespace string) []string {
 	t.Helper()
 	var all []string
@@ -212,7 +211,7 @@ func snapshot(t *testing.T, r *sidecartest.Sidecar, namespace string) []string {
 	}
 	for _, record := range r.Export(t, &memsidecarv1.Scope{Namespace: namespace, UserId: "vera"}).Records {
 		for _, m := range []*memsidecarv1.Memory{record.GetMemory(), record.GetMemoryRevision().GetMemory(), record.GetMemoryRevision().GetPrevious()} {
-			if m != nil { // what the owner's own retrieving counts comes late
+			if m != nil { // the owner's use counts are written later
 				m.UseCount, m.LastUseTime = 0, nil
 			}
 		}
@@ -229,8 +228,8 @@ func snapshot(t *testing.T, r *sidecartest.Sidecar, namespace string) []string {
 	return all
 }
 
-// TestTokenReachesOnlyItsNamespace fills two namespaces through every call that stores, with the same users, channels and
-// sessions, and has a token of one try every call with every identifier of the other.
+// TestTokenReachesOnlyItsNamespace fills two namespaces through every writing call, with the same users, channels and sessions. A token
+// of one namespace then tries every call with every identifier of the other.
 func TestTokenReachesOnlyItsNamespace(t *testing.T) {
 	t.Parallel()
 	r, tokens := sidecartest.ServeGuarded(t, "digest.interval=0", "session.memorize_every=0")
@@ -248,7 +247,7 @@ func TestTokenReachesOnlyItsNamespace(t *testing.T) {
 		others[i].fill(t, b)
 	}
 	stores := fillers(b, others[0])
-	for _, name := range []string{"UpdateMemory", "CreateMemory"} { // before what rests on them
+	for _, name := range []string{"UpdateMemory", "CreateMemory"} { // before objects that depend on them
 		if err := stores[name](t.Context()); err != nil {
 			t.Fatal(name, err)
 		}
@@ -289,7 +288,7 @@ func TestTokenReachesOnlyItsNamespace(t *testing.T) {
 		}
 	}
 
-	// Whoever names the other namespace is refused, whatever the call.
+	// Naming the other namespace is refused by every call.
 	for _, method := range methods {
 		for _, namespace := range []string{"b", "b/c", "default", "A", " a", "a/", "a/b", "*", strings.Repeat("x", 10_000)} {
 			answer, err := a.Call(t, method, sidecartest.ScopedRequest(t, method, sidecartest.InNamespace(namespace, others[0].scope)))
@@ -300,14 +299,14 @@ func TestTokenReachesOnlyItsNamespace(t *testing.T) {
 		}
 	}
 
-	// Whoever names none, or the token's own, finds nothing of the other, with whatever id.
+	// With its own namespace, or none, the token finds nothing of the other, by any id.
 	reads, strict := readCalls(), strictCalls()
 	tables := []map[string]func(context.Context, *memsidecarv1.Scope) (proto.Message, error){moreReads(a)}
-	spy := victim{scope: others[0].scope, memoryID: others[0].memory, considerationID: others[0].consideration}
-	spy.pageToken = pages["ListMemories"]
+	attacker := victim{scope: others[0].scope, memoryID: others[0].memory, considerationID: others[0].consideration}
+	attacker.pageToken = pages["ListMemories"]
 	results := resultAttempts(a)
-	delete(results, "FilterUnseen") // it would find what PutItems stores
-	tables = append(tables, attempts(a, spy), results, sessionAttempts(a, spied{
+	delete(results, "FilterUnseen") // it would find items that PutItems stores
+	tables = append(tables, attempts(a, attacker), results, sessionAttempts(a, knownIDs{
 		session: "imported", traces: others[0].traces, pages: map[string]string{"messages": pages["ListMessages"], "sessions": pages["ListSessions"]},
 	}))
 	tried := map[string]bool{}
@@ -357,7 +356,7 @@ func TestTokenReachesOnlyItsNamespace(t *testing.T) {
 			t.Errorf("%s is not tried with the other namespace's identifiers", name)
 		}
 	}
-	for _, method := range methods { // nor does a token of a page, in whatever list
+	for _, method := range methods { // page tokens give no access either
 		for list, token := range pages {
 			if field := method.Input().Fields().ByName("page_token"); field != nil {
 				request := sidecartest.ScopedRequest(t, method, proto.CloneOf(others[0].scope))
@@ -383,7 +382,7 @@ func TestTokenReachesOnlyItsNamespace(t *testing.T) {
 	}
 }
 
-// otherPages are page tokens of every list, by call.
+// otherPages are page tokens of every list by call.
 func otherPages(t *testing.T, r *sidecartest.Sidecar, c *corner) map[string]string {
 	t.Helper()
 	pages := map[string]string{}
@@ -394,7 +393,7 @@ func otherPages(t *testing.T, r *sidecartest.Sidecar, c *corner) map[string]stri
 		}
 		scope := c.scope
 		if method.Name() == "ListMessages" {
-			scope = sidecartest.Within(scope, c.session)
+			scope = sidecartest.InSession(scope, c.session)
 		}
 		if method.Name() == "ListUsers" {
 			sidecartest.Must(r.CreateMemory(t.Context(), &memsidecarv1.CreateMemoryRequest{

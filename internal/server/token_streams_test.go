@@ -19,7 +19,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// TestProfilesNeedAnAdminToken: a profile is of the whole process, so it takes a token with admin access to all namespaces.
+// TestProfilesNeedAnAdminToken: A profile covers the whole process, so it needs an admin token for all namespaces.
 func TestProfilesNeedAnAdminToken(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "tokens")
@@ -36,7 +36,7 @@ func TestProfilesNeedAnAdminToken(t *testing.T) {
 		tokens[id] = sidecartest.AddToken(t, file, id, grant)
 	}
 	r := sidecartest.Serve(t, sidecartest.HTTPListen, "http.pprof=true", "auth.tokens_file="+file)
-	look := func(path string, authorization ...string) (int, http.Header, string) {
+	check := func(path string, authorization ...string) (int, http.Header, string) {
 		t.Helper()
 		req := sidecartest.Must(http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+r.HTTP+path, http.NoBody))(t)
 		req.Header["Authorization"] = authorization
@@ -65,7 +65,7 @@ func TestProfilesNeedAnAdminToken(t *testing.T) {
 			if id == "none" {
 				authorization = nil
 			}
-			got, header, text := look(path, authorization...)
+			got, header, text := check(path, authorization...)
 			if got != want.status || got != http.StatusOK && !strings.Contains(text, want.says) {
 				t.Errorf("%s with the token %q: %d %q, want %d and %q", path, id, got, text, want.status, want.says)
 			}
@@ -83,18 +83,18 @@ func TestProfilesNeedAnAdminToken(t *testing.T) {
 		"another scheme": {[]string{"Basic " + tokens["admin"]}, http.StatusUnauthorized},
 		"no scheme":      {[]string{tokens["admin"]}, http.StatusUnauthorized},
 	} {
-		if got, _, _ := look("/debug/pprof/", test.authorization...); got != test.want {
+		if got, _, _ := check("/debug/pprof/", test.authorization...); got != test.want {
 			t.Errorf("%s: %d, want %d", name, got, test.want)
 		}
 	}
 	for _, path := range []string{"/healthz", "/readyz", "/metrics"} {
-		if got, _, _ := look(path); got != http.StatusOK {
+		if got, _, _ := check(path); got != http.StatusOK {
 			t.Errorf("%s needs a token: %d", path, got)
 		}
 	}
 }
 
-// TestRevokedTokenEndsItsStreams: a stream that is under way when its token goes ends, whichever way its messages go.
+// TestRevokedTokenEndsItsStreams: A stream ends when its token is revoked, in either direction.
 func TestRevokedTokenEndsItsStreams(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "tokens")
@@ -107,25 +107,25 @@ func TestRevokedTokenEndsItsStreams(t *testing.T) {
 	}
 	r := sidecartest.Serve(t, "auth.tokens_file="+file)
 	for _, id := range ids {
-		// Of a fixed size, so that not more is on its way between the two ends where the connection is fast.
+		// A fixed window, so that a fast connection does not buffer more.
 		clients[id] = r.As(t, tokens[id], grpc.WithStaticStreamWindowSize(64<<10))
 	}
 
-	// More than what is on its way: the sidecar is in the middle of it until somebody reads.
+	// More than fits into buffers: the sidecar is in the middle of it until the client reads.
 	long := strings.Repeat("a long story ", 2000)
 	for range 6 {
 		var messages []*memsidecarv1.Message
 		for range 20 {
 			messages = append(messages, sidecartest.Said(long))
 		}
-		clients["exports"].AppendTo(t, sidecartest.Within(sidecartest.Anywhere("u"), "long"), messages...)
+		clients["exports"].AppendTo(t, sidecartest.InSession(sidecartest.WithoutChannel("u"), "long"), messages...)
 	}
 	exporting := sidecartest.Must(clients["exports"].Sessions().ExportSession(t.Context(),
-		&memsidecarv1.ExportSessionRequest{Scope: sidecartest.Within(sidecartest.Anywhere("u"), "long")}))(t)
+		&memsidecarv1.ExportSessionRequest{Scope: sidecartest.InSession(sidecartest.WithoutChannel("u"), "long")}))(t)
 	sidecartest.Must(exporting.Recv())(t)
 	importing := sidecartest.Must(clients["imports"].Sessions().ImportSession(t.Context()))(t)
 	sidecartest.NoError(t, importing.Send(&memsidecarv1.ImportSessionRequest{Item: &memsidecarv1.ImportSessionRequest_Session{
-		Session: &memsidecarv1.ImportedSession{Scope: sidecartest.Within(sidecartest.Anywhere("u"), "imported")},
+		Session: &memsidecarv1.ImportedSession{Scope: sidecartest.InSession(sidecartest.WithoutChannel("u"), "imported")},
 	}}))
 	asking := sidecartest.Must(reflectionpb.NewServerReflectionClient(clients["asks"].Conn).ServerReflectionInfo(t.Context()))(t)
 	ask := func() error {
@@ -149,13 +149,13 @@ func TestRevokedTokenEndsItsStreams(t *testing.T) {
 	})
 	sidecartest.WantCode(t, err, codes.Unauthenticated)
 	sidecartest.Eventually(t, "the stream that imports ends", func() bool {
-		_, err := clients["imports"].GetStatus(t.Context(), &memsidecarv1.GetStatusRequest{}) // no more than one message a call
+		_, err := clients["imports"].GetStatus(t.Context(), &memsidecarv1.GetStatusRequest{}) // one message a call
 		sidecartest.WantCode(t, err, codes.Unauthenticated)
 		return importing.Send(&memsidecarv1.ImportSessionRequest{Item: &memsidecarv1.ImportSessionRequest_Message{Message: sidecartest.Said("hello")}}) != nil
 	})
 	_, err = importing.CloseAndRecv()
 	sidecartest.WantCode(t, err, codes.Unauthenticated)
-	// The file is looked at again within a second, and so is the token of a stream.
+	// The tokens file is checked again within a second, and so are streams.
 	sidecartest.Eventually(t, "both have been looked at again", func() bool { return time.Since(revoked) > 2500*time.Millisecond })
 	for err = nil; err == nil; {
 		_, err = exporting.Recv()

@@ -22,7 +22,7 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// TestCallsNeedASuitableToken asks every call with tokens that do not allow it.
+// TestCallsNeedASuitableToken makes every call with tokens that do not permit it.
 func TestCallsNeedASuitableToken(t *testing.T) {
 	t.Parallel()
 	r, tokens := sidecartest.ServeGuarded(t)
@@ -36,13 +36,13 @@ func TestCallsNeedASuitableToken(t *testing.T) {
 	reader, below := r.As(t, tokens["reader"]), r.As(t, tokens["below"])
 	for _, method := range sidecartest.AllMethods(t) {
 		for name, stranger := range strangers {
-			_, err := stranger.Call(t, method, sidecartest.ScopedRequest(t, method, sidecartest.Anywhere("u")))
+			_, err := stranger.Call(t, method, sidecartest.ScopedRequest(t, method, sidecartest.WithoutChannel("u")))
 			if status.Code(err) != codes.Unauthenticated || !strings.Contains(err.Error(), "memsidecar token create") {
 				t.Errorf("%s with %s: %v", method.Name(), name, err)
 			}
 		}
-		_, err := reader.Call(t, method, sidecartest.ScopedRequest(t, method, sidecartest.Anywhere("u")))
-		want := shows.MatchString(string(method.Name()))
+		_, err := reader.Call(t, method, sidecartest.ScopedRequest(t, method, sidecartest.WithoutChannel("u")))
+		want := readOnlyCall.MatchString(string(method.Name()))
 		if code := status.Code(err); code == codes.Unauthenticated || want == (code == codes.PermissionDenied) {
 			t.Errorf("%s with a token that may read: %v", method.Name(), err)
 		}
@@ -50,7 +50,7 @@ func TestCallsNeedASuitableToken(t *testing.T) {
 			_, err := below.Call(
 				t,
 				method,
-				sidecartest.ScopedRequest(t, method, sidecartest.InNamespace(namespace, sidecartest.Anywhere("u"))),
+				sidecartest.ScopedRequest(t, method, sidecartest.InNamespace(namespace, sidecartest.WithoutChannel("u"))),
 			)
 			if want = want && !slices.Contains(operatorCalls, string(method.Name())); (status.Code(err) == codes.PermissionDenied) == want {
 				t.Errorf("%s in %q with a token for a/*: %v", method.Name(), namespace, err)
@@ -78,35 +78,35 @@ func TestCallsNeedASuitableToken(t *testing.T) {
 // operatorCalls need admin access: they show all users of a namespace.
 var operatorCalls = []string{"AuditMemories"}
 
-// shows are the names of calls that only show something.
-var shows = regexp.MustCompile(`^(Get|List|Retrieve|Export|Filter|Select)`)
+// readOnlyCall are the prefixes of read-only calls.
+var readOnlyCall = regexp.MustCompile(`^(Get|List|Retrieve|Export|Filter|Select)`)
 
-// TestNamespaceDefaultsToTheTokens: what is stored with a token that has one namespace is stored there, streams included.
+// TestNamespaceDefaultsToTheTokens: Data stored with a token for one namespace is stored there, streams included.
 func TestNamespaceDefaultsToTheTokens(t *testing.T) {
 	t.Parallel()
 	r, tokens := sidecartest.ServeGuarded(t)
 	a, admin := r.As(t, tokens["a"]), r.As(t, tokens["admin"])
-	a.Create(t, sidecartest.Anywhere("u"), "Likes tea")
+	a.Create(t, sidecartest.WithoutChannel("u"), "Likes tea")
 	sidecartest.Must(
 		a.Import(
 			t,
-			sidecartest.Anywhere("u"),
-			&memsidecarv1.Memory{Text: "Likes jazz", Scope: sidecartest.InNamespace("b", sidecartest.Anywhere("v"))},
+			sidecartest.WithoutChannel("u"),
+			&memsidecarv1.Memory{Text: "Likes jazz", Scope: sidecartest.InNamespace("b", sidecartest.WithoutChannel("v"))},
 		),
 	)(
 		t,
 	)
-	a.ImportInto(t, sidecartest.Within(sidecartest.Anywhere("u"), "s"), &memsidecarv1.Session{}, sidecartest.Said("hello"))
-	admin.Create(t, sidecartest.Anywhere("u"), "Likes coffee")
+	a.ImportInto(t, sidecartest.InSession(sidecartest.WithoutChannel("u"), "s"), &memsidecarv1.Session{}, sidecartest.Said("hello"))
+	admin.Create(t, sidecartest.WithoutChannel("u"), "Likes coffee")
 	for namespace, want := range map[string][]string{"a": {"Likes jazz", "Likes tea"}, "default": {"Likes coffee"}, "": {"Likes coffee"}, "b": {}} {
-		if got := sidecartest.Texts(admin.Memories(t, sidecartest.InNamespace(namespace, sidecartest.Anywhere("u")))); !slices.Equal(
+		if got := sidecartest.Texts(admin.Memories(t, sidecartest.InNamespace(namespace, sidecartest.WithoutChannel("u")))); !slices.Equal(
 			got,
 			want,
 		) {
 			t.Errorf("%q has %q, want %q", namespace, got, want)
 		}
 	}
-	if got := admin.History(t, sidecartest.InNamespace("a", sidecartest.Within(sidecartest.Anywhere("u"), "s"))); !slices.Equal(
+	if got := admin.History(t, sidecartest.InNamespace("a", sidecartest.InSession(sidecartest.WithoutChannel("u"), "s"))); !slices.Equal(
 		got,
 		[]string{"hello"},
 	) {
@@ -114,19 +114,19 @@ func TestNamespaceDefaultsToTheTokens(t *testing.T) {
 	}
 }
 
-// TestTotalsOfAllNamespacesAreForAdmins: how much of all namespaces waits is not for a bot's token.
+// TestTotalsOfAllNamespacesAreForAdmins: A bot's token does not see how much is pending in all namespaces.
 func TestTotalsOfAllNamespacesAreForAdmins(t *testing.T) {
 	t.Parallel()
 	r, tokens := sidecartest.ServeGuarded(t)
-	for name, told := range map[string]bool{"reader": false, "a": false, "head": true, "admin": true} {
+	for name, visible := range map[string]bool{"reader": false, "a": false, "head": true, "admin": true} {
 		status := sidecartest.Must(r.As(t, tokens[name]).GetStatus(t.Context(), &memsidecarv1.GetStatusRequest{}))(t)
-		if got := status.GetQueue().GetTotal() != nil; got != told || status.GetQueue() == nil {
-			t.Errorf("%s is told of all queues: %v, of its own: %v", name, got, status.GetQueue() != nil)
+		if got := status.GetQueue().GetTotal() != nil; got != visible || status.GetQueue() == nil {
+			t.Errorf("%s sees all queues: %v, of its own: %v", name, got, status.GetQueue() != nil)
 		}
 	}
 }
 
-// TestTokenFileIsReloaded without a restart.
+// TestTokenFileIsReloaded: No restart is needed.
 func TestTokenFileIsReloaded(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "tokens")
@@ -141,7 +141,7 @@ func TestTokenFileIsReloaded(t *testing.T) {
 	}
 	other := sidecartest.AddToken(t, file, "other", access.Grant{Namespace: "a", Level: access.Read})
 	if !reaches(bot) || !reaches(other) {
-		t.Error("one that was just made is not known")
+		t.Error("a new token is not accepted")
 	}
 	sidecartest.NoError(t, access.Remove(file, "bot"))
 	sidecartest.Eventually(t, "the revoked token is refused", func() bool { return !reaches(bot) })
@@ -151,11 +151,11 @@ func TestTokenFileIsReloaded(t *testing.T) {
 		return strings.Contains(r.Log.String(), "line 1: the second word")
 	})
 	if !reaches(other) {
-		t.Error("a broken file locks everybody out")
+		t.Error("a broken file revokes all tokens")
 	}
 }
 
-// TestRateLimitNamesTheRetryDelay: who calls too often is told when to try again, and nobody else is concerned.
+// TestRateLimitNamesTheRetryDelay: A caller above the limit learns when to retry. Other callers are not affected.
 func TestRateLimitNamesTheRetryDelay(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "limits.user_rps=0.001", "limits.user_burst=2", "limits.namespace_rps=0.001", "limits.namespace_burst=5")
@@ -171,7 +171,7 @@ func TestRateLimitNamesTheRetryDelay(t *testing.T) {
 	}
 	tries(2, codes.OK, sidecartest.Direct("ann"))
 	tries(2, codes.ResourceExhausted, sidecartest.Direct("ann"))
-	stream := sidecartest.Must(r.ExportUser(t.Context(), &memsidecarv1.ExportUserRequest{Scope: sidecartest.Anywhere("ann")}))(t)
+	stream := sidecartest.Must(r.ExportUser(t.Context(), &memsidecarv1.ExportUserRequest{Scope: sidecartest.WithoutChannel("ann")}))(t)
 	_, err := stream.Recv()
 	sidecartest.WantCode(t, err, codes.ResourceExhausted)
 	tries(2, codes.OK, sidecartest.Direct("ben"))
@@ -190,7 +190,7 @@ func retryDelay(err error) time.Duration {
 	return 0
 }
 
-// TestPendingLimitOfANamespace: the limit holds for the namespace's users together.
+// TestPendingLimitOfANamespace: All users of a namespace share the limit.
 func TestPendingLimitOfANamespace(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -210,14 +210,14 @@ func TestPendingLimitOfANamespace(t *testing.T) {
 	r.Consider(t, sidecartest.InNamespace("other", sidecartest.Direct("v")), sidecartest.Said("hello"))
 }
 
-// TestCertificatesAreReloaded: a new certificate is shown to new connections, and a key that does not fit breaks nothing.
+// TestCertificatesAreReloaded: New connections get the new certificate. A key that does not match changes nothing.
 func TestCertificatesAreReloaded(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	ca := sidecartest.Must(sidecartest.NewAuthority(dir, "ca"))(t)
 	sidecartest.NoError(t, ca.Leaf("server", "memsidecar.test"))
 	r := sidecartest.Serve(t, "tls.cert_file="+filepath.Join(dir, "server.pem"), "tls.key_file="+filepath.Join(dir, "server.key"))
-	pool := sidecartest.Must(listen.Pool(filepath.Join(dir, "ca.pem")))(t)
+	pool := sidecartest.Must(listen.LoadCertPool(filepath.Join(dir, "ca.pem")))(t)
 	serial := func() int64 {
 		dialer := &tls.Dialer{Config: &tls.Config{RootCAs: pool, ServerName: "memsidecar.test", NextProtos: []string{"h2"}}}
 		conn := sidecartest.Must(dialer.DialContext(t.Context(), "tcp", r.Addr))(t)

@@ -27,11 +27,11 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// traced is the trace service on a database of its own.
+// traced is the trace service on its own database.
 type traced struct {
 	memsidecarv1.TraceServiceClient
 	recorder *trace.Recorder
-	// session answers who asks for a trace's session.
+	// session answers requests for the session of a trace.
 	session func(viewer session.Viewer, id string) (*memsidecarv1.GetSessionResponse, error)
 }
 
@@ -42,7 +42,7 @@ func startTraced(t *testing.T) *traced {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const forEver = 100 * 365 * 24 * time.Hour // traces of fixed days are too old for less, and deleted in the background
+	const forEver = 100 * 365 * 24 * time.Hour // older traces are deleted in the background
 	s := &traced{recorder: trace.NewRecorder(sqlstore.NewTraces(db), trace.Options{Retention: forEver, Log: log})}
 	server := grpc.NewServer(grpc.ChainUnaryInterceptor(mapUnary(log), callUnary()))
 	memsidecarv1.RegisterTraceServiceServer(server, &traceService{
@@ -138,14 +138,14 @@ func TestGetTrace(t *testing.T) {
 			`first_position:3 last_position:9 message_count:5 dropped_count:2 summary_last_position:1}`,
 	} {
 		resp, err := s.GetTrace(t.Context(), &memsidecarv1.GetTraceRequest{Scope: fromScope(annDirect), TraceId: id})
-		// The text form has one or two spaces, at random, so that nobody relies on it.
+		// The text format has one or two spaces at random, so that programs do not depend on it.
 		if got := strings.ReplaceAll(fmt.Sprint(resp.GetTrace()), "  ", " "); err != nil || got != want || resp.GetSession() != nil {
 			t.Errorf("%s, %v, session %v; want\n%s", got, err, resp.GetSession(), want)
 		}
 	}
 }
 
-// TestGetTraceWithSession: the session comes along when the one who asks sees it, and the trace in any case.
+// TestGetTraceWithSession: The answer includes the session if the caller may see it. The trace does not depend on that.
 func TestGetTraceWithSession(t *testing.T) {
 	s := startTraced(t)
 	s.recorder.Record(trace.Record{ID: "1", Scope: annDirect, At: time.Now(), Context: &trace.ContextDetail{}})
@@ -173,7 +173,7 @@ func TestGetTraceWithSession(t *testing.T) {
 			}
 			return &memsidecarv1.GetSessionResponse{Session: &memsidecarv1.Session{Id: id}}, nil
 		}
-		// The session that the request names is not the one that is meant.
+		// The trace's session is returned, not the request's.
 		asked := fromScope(annDirect)
 		asked.SessionId = "another"
 		resp, err := s.GetTrace(t.Context(), &memsidecarv1.GetTraceRequest{Scope: asked, TraceId: test.id, IncludeSession: true})
@@ -186,8 +186,8 @@ func TestGetTraceWithSession(t *testing.T) {
 	}
 }
 
-// TestTracesOfOthers: what is not the scope's is not there.
-func TestTracesOfOthers(t *testing.T) {
+// TestTracesOfOtherScopesAreNotFound: Traces outside of the scope are not found.
+func TestTracesOfOtherScopesAreNotFound(t *testing.T) {
 	s := startTraced(t)
 	s.recorder.Record(trace.Record{ID: "1", Scope: annDirect, At: time.Now(), Context: &trace.ContextDetail{}})
 	for name, change := range map[string]func(*memsidecarv1.Scope){
@@ -264,7 +264,7 @@ func TestListTraces(t *testing.T) {
 	}
 }
 
-func TestTraceRequestsChecked(t *testing.T) {
+func TestTraceRequestsAreValidated(t *testing.T) {
 	s := startTraced(t)
 	wrong := func(err error, fields ...string) {
 		t.Helper()
@@ -286,8 +286,8 @@ func TestTraceRequestsChecked(t *testing.T) {
 	wrong(err, "page_size", "page_token", "kind", "turn_id", "after_time", "before_time")
 }
 
-// TestCallOf: a call knows its turn and the trace of its caller.
-func TestCallOf(t *testing.T) {
+// TestCallHasTurnAndTrace: A call has its turn and its caller's trace.
+func TestCallHasTurnAndTrace(t *testing.T) {
 	const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	for name, test := range map[string]struct {
 		request any

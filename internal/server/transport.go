@@ -49,9 +49,9 @@ type transport struct {
 	unary    grpc.UnaryServerInterceptor
 }
 
-// incoming is the grpc stream below the one that handlers get. It delivers a message in parts. grpc does not guarantee this interface: if a
+// partReader is the grpc stream below the one that handlers get. It delivers a message in parts. grpc does not guarantee this interface: if a
 // version lacks it, messages are read whole, and TestRequestsAreReadInParts fails.
-type incoming interface {
+type partReader interface {
 	ReadMessageHeader(header []byte) error
 	Read(n int) (mem.BufferSlice, error)
 	RecvCompress() string
@@ -76,7 +76,7 @@ func connOf(ctx context.Context) *inflight.Conn {
 // receive reads a message. It returns io.EOF when the client has sent all its messages.
 func (t *transport) receive(stream grpc.ServerStream, share *inflight.Share, m any) error {
 	ctx := stream.Context()
-	in, ok := grpc.ServerTransportStreamFromContext(ctx).(incoming)
+	in, ok := grpc.ServerTransportStreamFromContext(ctx).(partReader)
 	if !ok {
 		return stream.RecvMsg(m)
 	}
@@ -124,7 +124,7 @@ func broken(ctx context.Context, err error) error {
 }
 
 // readAll reads size bytes in parts, so that a client cannot make grpc hold a frame for each byte.
-func readAll(in incoming, size int) ([]byte, error) {
+func readAll(in partReader, size int) ([]byte, error) {
 	const part = 16 << 10
 	text := make([]byte, 0, size)
 	for len(text) < size {
@@ -178,20 +178,20 @@ func ended(r io.Reader) bool {
 	return n == 0 && errors.Is(err, io.EOF)
 }
 
-// encoded is a message that is already encoded. The codec does not change it.
-type encoded struct{ data mem.BufferSlice }
+// encodedMessage is a message that is already encoded. The codec does not change it.
+type encodedMessage struct{ data mem.BufferSlice }
 
-// returned is a buffer pool that is notified when grpc has written or dropped a large answer.
-type returned struct {
+// notifyingPool is a buffer pool that is notified when grpc has written or dropped a large answer.
+type notifyingPool struct {
 	data mem.BufferSlice
 	done chan struct{}
 }
 
 // Get implements mem.BufferPool. It is never used.
-func (returned) Get(length int) *[]byte { return new(make([]byte, length)) }
+func (notifyingPool) Get(length int) *[]byte { return new(make([]byte, length)) }
 
 // Put implements mem.BufferPool.
-func (r returned) Put(*[]byte) {
+func (r notifyingPool) Put(*[]byte) {
 	r.data.Free()
 	close(r.done)
 }
@@ -203,20 +203,20 @@ func (t *transport) send(stream grpc.ServerStream, share *inflight.Share, m any)
 		return err
 	}
 	if data.Len() <= inflight.Small {
-		return stream.SendMsg(encoded{data})
+		return stream.SendMsg(encodedMessage{data})
 	}
 	if err := share.Grow(answerCost * int64(data.Len())); err != nil {
 		data.Free()
 		return err
 	}
-	written := returned{data: data, done: make(chan struct{})}
+	written := notifyingPool{data: data, done: make(chan struct{})}
 	var text []byte
 	if len(data) == 1 {
 		text = data[0].ReadOnlyData()
 	} else {
 		text = data.Materialize()
 	}
-	if err := stream.SendMsg(encoded{mem.BufferSlice{mem.NewBuffer(&text, written)}}); err != nil {
+	if err := stream.SendMsg(encodedMessage{mem.BufferSlice{mem.NewBuffer(&text, written)}}); err != nil {
 		return err
 	}
 	select {

@@ -20,11 +20,11 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// boundedClient serves settings with a bound for large requests of its own.
+// boundedClient serves settings with a separate bound for large requests.
 func boundedClient(t *testing.T, bytes *inflight.Bytes) stubs {
 	t.Helper()
 	s := New(Deps{
-		Users:   UserDeps{Settings: settingsFunc(func() error { return memory.ErrNotFound })},
+		Users:   UserDeps{Settings: &manage.Settings{Store: settingsFunc(func() error { return memory.ErrNotFound })}},
 		Storage: storage(""),
 		Calls:   manage.NewEraser(manage.EraserConfig{}),
 	}, Options{MaxRequestBytes: 1 << 20, Bytes: bytes, Log: (&logstest.Log{}).Logger()})
@@ -48,7 +48,7 @@ func boundedClient(t *testing.T, bytes *inflight.Bytes) stubs {
 	return newStubs(conn)
 }
 
-// TestLargeRequestsAreRefusedWhenThereIsNoRoom: small ones are answered as always, and the room is given back after each call.
+// TestLargeRequestsAreRefusedWhenThereIsNoRoom: Small requests are answered normally, and each call releases its memory.
 func TestLargeRequestsAreRefusedWhenThereIsNoRoom(t *testing.T) {
 	bytes := inflight.NewBytes(1 << 20)
 	client := boundedClient(t, bytes)
@@ -58,7 +58,7 @@ func TestLargeRequestsAreRefusedWhenThereIsNoRoom(t *testing.T) {
 		}, options...)
 		return err
 	}
-	const small, large = 10, 512 << 10 // the large one is no valid id, which is said only when it was read
+	const small, large = 10, 512 << 10 // the large one is an invalid id, which is only detected after reading
 	want := func(err error, code codes.Code) {
 		t.Helper()
 		if status.Code(err) != code {
@@ -81,10 +81,10 @@ func TestLargeRequestsAreRefusedWhenThereIsNoRoom(t *testing.T) {
 		err := send(1<<20, options...)
 		want(err, codes.InvalidArgument)
 		if !strings.Contains(status.Convert(err).Message(), "send it in parts") {
-			t.Errorf("does not say what to do: %v", err)
+			t.Errorf("has no remedy: %v", err)
 		}
 	}
-	for deadline := time.Now().Add(time.Minute); bytes.Used() > 0 && time.Now().Before(deadline); { // the end of a call comes after its answer
+	for deadline := time.Now().Add(time.Minute); bytes.Used() > 0 && time.Now().Before(deadline); { // a call ends after its answer
 		time.Sleep(time.Millisecond)
 	}
 	if bytes.Used() != 0 {
@@ -92,12 +92,12 @@ func TestLargeRequestsAreRefusedWhenThereIsNoRoom(t *testing.T) {
 	}
 }
 
-// TestRequestsAreReadInParts: grpc does not promise the methods by which a message is read in parts. Without them nothing would be
-// counted before it is in memory.
+// TestRequestsAreReadInParts: grpc does not document the methods that read a message in parts. Without them requests would be counted
+// only after they are in memory.
 func TestRequestsAreReadInParts(t *testing.T) {
 	found := false
 	s := grpc.NewServer(grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
-		_, found = grpc.ServerTransportStreamFromContext(stream.Context()).(incoming)
+		_, found = grpc.ServerTransportStreamFromContext(stream.Context()).(partReader)
 		return nil
 	}))
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")

@@ -20,8 +20,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// flipped are values that a bit that flipped may leave in a row of anna's: the table and the statement that writes them. Each
-// statement changes one row.
+// flipped are corrupt values in rows of anna's, as a flipped bit may leave them: the table and a statement that changes one row.
 var flipped = []struct{ table, statement string }{
 	{
 		"memories",
@@ -53,9 +52,8 @@ var flipped = []struct{ table, statement string }{
 	{"dialogues", `UPDATE dialogues SET messages = '[{"role"' WHERE row = (SELECT max(row) FROM dialogues WHERE user_id = 'anna')`},
 }
 
-// TestUnreadableRowsAreSkippedAndReported: rows that cannot be decoded are skipped where there are others, answered DATA_LOSS
-// where they are asked for, named in the log without their words, counted, and found by check. They can be deleted, and
-// forgetting the user goes on.
+// TestUnreadableRowsAreSkippedAndReported: Lists skip rows that cannot be decoded. Requests for such a row return DATA_LOSS. Logs name
+// the rows without their text; a metric counts them; check finds them. They can be deleted, and ForgetUser still works.
 func TestUnreadableRowsAreSkippedAndReported(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -101,7 +99,7 @@ func TestUnreadableRowsAreSkippedAndReported(t *testing.T) {
 	all := strings.Join(found, "\n")
 	for _, words := range []string{"peanuts", "Lisbon", "boats"} {
 		if strings.Contains(all, words) {
-			t.Errorf("check says what was said:\n%s", all)
+			t.Errorf("check prints user text:\n%s", all)
 		}
 	}
 	for _, kind := range []string{
@@ -142,13 +140,13 @@ func TestUnreadableRowsAreSkippedAndReported(t *testing.T) {
 	_, err := r.GetMemory(t.Context(), &memsidecarv1.GetMemoryRequest{Scope: sidecartest.Direct("anna"), MemoryId: ids["Lisbon"]})
 	sidecartest.WantCode(t, err, codes.DataLoss)
 	if !strings.Contains(fmt.Sprint(err), "memsidecar check") {
-		t.Errorf("it does not say what to do: %v", err)
+		t.Errorf("it has no remedy: %v", err)
 	}
 	_, err = r.GetMemory(
 		t.Context(),
 		&memsidecarv1.GetMemoryRequest{Scope: sidecartest.Group("anna", "elsewhere"), MemoryId: ids["Lisbon"]},
 	)
-	sidecartest.WantCode(t, err, codes.NotFound) // who may not see it learns nothing of it
+	sidecartest.WantCode(t, err, codes.NotFound) // callers who may not see it learn nothing about it
 
 	messages := sidecartest.Must(sessions.ListMessages(t.Context(), &memsidecarv1.ListMessagesRequest{Scope: scope}))(t).GetMessages()
 	if len(messages) != 1 || !strings.Contains(fmt.Sprint(messages), "lighthouses") {
@@ -172,7 +170,7 @@ func TestUnreadableRowsAreSkippedAndReported(t *testing.T) {
 	).GetNumberedList().
 		GetItems()
 	if len(list) != 3 || list[2].GetNumber() != 3 || !strings.Contains(list[1].GetItem().GetTitle(), "cannot be read") {
-		t.Errorf("the numbered list is %s", list) // the others keep their numbers
+		t.Errorf("the numbered list is %s", list) // the other items keep their numbers
 	}
 	_ = sidecartest.Must(sessions.GetTopics(t.Context(), &memsidecarv1.GetTopicsRequest{Scope: sidecartest.Direct("anna")}))(t)
 	considerations := sidecartest.Must(
@@ -219,7 +217,7 @@ func TestUnreadableRowsAreSkippedAndReported(t *testing.T) {
 		t,
 	)
 	if c := r.Consider(t, sidecartest.Direct("anna"), sidecartest.Said("I am allergic to peanuts.")); c.GetState() != sidecartest.Remembered {
-		t.Errorf("what cannot be read is said again: %s", c)
+		t.Errorf("an unreadable statement is stored again: %s", c)
 	}
 	_ = sidecartest.Must(sessions.DeleteSession(t.Context(), &memsidecarv1.DeleteSessionRequest{Scope: scope}))(t)
 	_ = sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: &memsidecarv1.Scope{UserId: "anna"}}))(t)
@@ -230,8 +228,8 @@ func TestUnreadableRowsAreSkippedAndReported(t *testing.T) {
 	}
 }
 
-// TestUnreadableDialogueDoesNotBlockTheQueue: a dialogue that cannot be read fails, visibly, and holds up neither its user's
-// other dialogues nor anybody else's.
+// TestUnreadableDialogueDoesNotBlockTheQueue: An unreadable dialogue fails visibly, and delays neither its user's other dialogues nor
+// other users'.
 func TestUnreadableDialogueDoesNotBlockTheQueue(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -242,7 +240,7 @@ func TestUnreadableDialogueDoesNotBlockTheQueue(t *testing.T) {
 	}
 	ben := r.Consider(t, sidecartest.Direct("ben"), sidecartest.Said("I am allergic to peanuts.")).GetId()
 	r.Stop()
-	// All wait again, as after a kill, and nothing of them is stored yet.
+	// All are pending again, as after a kill, and not stored yet.
 	sidecartest.ExecuteSQL(t, dir, `DELETE FROM embeddings`)
 	sidecartest.ExecuteSQL(t, dir, `DELETE FROM memories`)
 	sidecartest.ExecuteSQL(t, dir, `DELETE FROM applied_statements`)
@@ -282,7 +280,7 @@ func TestUnreadableDialogueDoesNotBlockTheQueue(t *testing.T) {
 	})
 }
 
-// TestDamagedPageAffectsOneUser: a page of one user's memories is overwritten. The others read and write as before.
+// TestDamagedPageAffectsOneUser: One page with memories of one user is overwritten. Other users can still read and write.
 func TestDamagedPageAffectsOneUser(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -3,9 +3,7 @@ package server
 import (
 	"cmp"
 	"context"
-	"time"
 
-	"golang.org/x/text/language"
 	"google.golang.org/grpc"
 
 	"github.com/memsidecar/memsidecar/internal/digest"
@@ -20,17 +18,11 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// Settings stores users' settings.
-type Settings interface {
-	Get(ctx context.Context, user memory.User) (memory.Settings, error)
-	Update(ctx context.Context, user memory.User, change func(*memory.Settings)) (memory.Settings, error)
-}
-
 // UserDeps are the dependencies of the user service.
 type UserDeps struct {
 	Eraser   *manage.Eraser
 	Exporter *manage.Exporter
-	Settings Settings
+	Settings *manage.Settings
 	List     func(ctx context.Context, query memory.UserQuery) (memory.UserPage, error) // a page of the users of a namespace
 	// Conversations and Lists return when exported data expires.
 	Conversations *session.Service
@@ -41,6 +33,7 @@ type UserDeps struct {
 type userService struct {
 	memsidecarv1.UnimplementedUserServiceServer
 	UserDeps
+	options Options
 }
 
 // wholeUser reads the scope of a call that affects all data of a user. It rejects a channel, because that suggests that only a part is
@@ -144,12 +137,12 @@ func (s *userService) ExportUser(r *memsidecarv1.ExportUserRequest, stream grpc.
 		},
 		Memory: func(m memory.Memory) error {
 			return stream.Send(&memsidecarv1.ExportUserResponse{
-				Record: &memsidecarv1.ExportUserResponse_Memory{Memory: fromMemory(&m)},
+				Record: &memsidecarv1.ExportUserResponse_Memory{Memory: fromMemory(&m, s.options.Now())},
 			})
 		},
 		Revision: func(r vectorstore.Revision) error {
 			return stream.Send(&memsidecarv1.ExportUserResponse{
-				Record: &memsidecarv1.ExportUserResponse_MemoryRevision{MemoryRevision: fromRevision(&r)},
+				Record: &memsidecarv1.ExportUserResponse_MemoryRevision{MemoryRevision: fromRevision(&r, s.options.Now())},
 			})
 		},
 		Consideration: func(job queue.Job) error {
@@ -162,7 +155,7 @@ func (s *userService) ExportUser(r *memsidecarv1.ExportUserRequest, stream grpc.
 		Session: func(said session.Session, summary *session.Summary) error {
 			return stream.Send(&memsidecarv1.ExportUserResponse{
 				Record: &memsidecarv1.ExportUserResponse_Session{Session: &memsidecarv1.ExportedSession{
-					Session: fromSession(&said, s.Conversations.WindowExpiry(&said, time.Now())), Summary: fromSummary(summary),
+					Session: fromSession(&said, s.Conversations.WindowExpiry(&said, s.options.Now())), Summary: fromSummary(summary),
 				}},
 			})
 		},
@@ -222,47 +215,20 @@ func (s *userService) UpdateUserSettings(ctx context.Context, r *memsidecarv1.Up
 	var v memory.Violations
 	scope := scopeOf(r.GetScope(), true, &v)
 	p := cmp.Or(r.GetSettings(), &memsidecarv1.UserSettings{}) // a mask without values clears fields
-	fields := maskedFields(r.GetUpdateMask(), p, []string{"time_zone", "language", "paused", "memorize_every"}, "settings", &v)
-	spoken := ""
-	var every *int
-	for _, field := range fields { // fields that are not changed are not checked
+	var patch manage.SettingsPatch
+	for _, field := range maskedFields(r.GetUpdateMask(), p, []string{"time_zone", "language", "paused", "memorize_every"}, "settings", &v) {
 		switch field {
 		case "time_zone":
-			// LoadLocation accepts "Local", which is the zone of this machine and not of a user.
-			if _, err := time.LoadLocation(p.GetTimeZone()); err != nil || p.GetTimeZone() == "Local" {
-				v.Add("settings.time_zone", "is not an IANA time zone such as \"Asia/Shanghai\"")
-			}
+			patch.TimeZone = &p.TimeZone
 		case "language":
-			if p.GetLanguage() == "" {
-				continue
-			}
-			tag, err := language.Parse(p.GetLanguage())
-			if err != nil {
-				v.Add("settings.language", "is not a BCP 47 language such as \"zh\" or \"en\"")
-			}
-			spoken = tag.String() // zh_CN becomes zh-CN
+			patch.Language = &p.Language
+		case "paused":
+			patch.Paused = &p.Paused
 		case "memorize_every":
-			every = toEvery(p.MemorizeEvery != nil, p.GetMemorizeEvery(), "settings.memorize_every", &v)
+			patch.MemorizeEvery = new(toEvery(p.MemorizeEvery))
 		}
 	}
-	if err := v.Err(); err != nil {
-		return nil, err
-	}
-	settings, err := s.Settings.Update(ctx, scope.User(), func(settings *memory.Settings) {
-		for _, field := range fields {
-			switch field {
-			case "time_zone":
-				settings.TimeZone = p.GetTimeZone()
-			case "language":
-				settings.Language = spoken
-			case "paused":
-				settings.Paused = p.GetPaused()
-			case "memorize_every":
-				settings.MemorizeEvery = every
-			}
-		}
-		settings.UpdatedAt = time.Now().Truncate(time.Microsecond)
-	})
+	settings, err := s.Settings.Update(ctx, scope.User(), patch, v)
 	if err != nil {
 		return nil, err
 	}

@@ -25,7 +25,7 @@ func TestUserSettings(t *testing.T) {
 		request := &memsidecarv1.UpdateUserSettingsRequest{
 			Scope:    sidecartest.Group("u", "g"),
 			Settings: s,
-		} // settings are the user's, wherever
+		} // settings do not depend on the channel
 		if paths != nil {
 			request.UpdateMask = sidecartest.Mask(paths...)
 		}
@@ -39,9 +39,9 @@ func TestUserSettings(t *testing.T) {
 	if at := s.GetUpdateTime().AsTime(); at.Before(began) || at.After(time.Now()) {
 		t.Errorf("updated at %s", s.GetUpdateTime().AsTime())
 	}
-	s = update(&memsidecarv1.UserSettings{Language: "en"}) // what is not set stays
+	s = update(&memsidecarv1.UserSettings{Language: "en"}) // unset fields keep their values
 	wantSame(t, s, &memsidecarv1.UserSettings{TimeZone: "Asia/Shanghai", Language: "en", Paused: true, UpdateTime: s.GetUpdateTime()})
-	s = update(&memsidecarv1.UserSettings{TimeZone: "Mars/Olympus", Language: "not one"}, "paused") // the others are not looked at
+	s = update(&memsidecarv1.UserSettings{TimeZone: "Mars/Olympus", Language: "not one"}, "paused") // other fields are not validated
 	wantSame(t, s, &memsidecarv1.UserSettings{TimeZone: "Asia/Shanghai", Language: "en", UpdateTime: s.GetUpdateTime()})
 	s = update(&memsidecarv1.UserSettings{}, "*")
 	wantSame(t, s, &memsidecarv1.UserSettings{UpdateTime: s.GetUpdateTime()})
@@ -54,7 +54,7 @@ func TestUserSettings(t *testing.T) {
 	}
 }
 
-// TestUserSettingsShapeThePrompt: the language and the dates of prompt_context are the user's.
+// TestUserSettingsShapeThePrompt: prompt_context uses the user's language and time zone.
 func TestUserSettingsShapeThePrompt(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "time_zone=UTC")
@@ -66,7 +66,7 @@ func TestUserSettingsShapeThePrompt(t *testing.T) {
 		{"en", "Pacific/Kiritimati", "【Memories of the user", "[2026-03-20]"},
 		{"zh-Hant-TW", "Pacific/Pago_Pago", "【关于用户的记忆", "[2026-03-19]"},
 		{"zh_CN", "", "【关于用户的记忆", "[2026-03-20]"},
-		{"ja", "", "【Memories of the user", "[2026-03-20]"}, // en serves what has no wording of its own
+		{"ja", "", "【Memories of the user", "[2026-03-20]"}, // en is used for other languages
 	} {
 		sidecartest.Must(r.UpdateUserSettings(t.Context(), &memsidecarv1.UpdateUserSettingsRequest{
 			Scope: sidecartest.Direct(
@@ -122,11 +122,11 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// TestForgetUser: the receipt counts what is gone, other people's keep theirs, and no byte is left.
+// TestForgetUser: The receipt counts the deleted objects, other users keep theirs, and no byte is left.
 func TestForgetUser(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
-	const mark = "Zyxwvutsrq" // unmistakable
+	const mark = "Zyxwvutsrq"
 	r.Consider(t, sidecartest.Direct("alice"), sidecartest.Said("My name is "+mark+"."), sidecartest.Answered("Hello "+mark+"!"))
 	r.Consider(t, sidecartest.Group("alice", "g"), by("alice", "I am allergic to "+mark+"."), by("bob", "My name is Bob."))
 	r.Consider(
@@ -165,17 +165,17 @@ func TestForgetUser(t *testing.T) {
 	sidecartest.Must(r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: sidecartest.Direct("bob"), Query: "peanuts"}))(t)
 	memories := int64(len(r.Memories(t, sidecartest.Direct("alice"))))
 	bob := r.Export(t, sidecartest.Direct("bob"))
-	if memories == 0 || !r.Export(t, sidecartest.Direct("alice")).Holds(mark) || len(sidecartest.HoldsBytes(t, r.Dir, mark)) == 0 {
+	if memories == 0 || !r.Export(t, sidecartest.Direct("alice")).Holds(mark) || len(sidecartest.FilesWith(t, r.Dir, mark)) == 0 {
 		t.Fatal("nothing was stored, so nothing can be forgotten")
 	}
 
-	receipt := sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.Anywhere("alice")}))(t)
+	receipt := sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.WithoutChannel("alice")}))(t)
 	wantSame(t, receipt, &memsidecarv1.ForgetUserResponse{
 		MemoryCount: memories, ConsiderationCount: 4, MessageCount: 3, TraceCount: 5, SettingsDeleted: true, PurgedFromDisk: true,
 		SessionMessageCount: 6, SessionCount: 1, DigestFindingCount: 3,
 	})
-	sidecartest.WantNoBytes(t, r.Dir, mark)
-	sidecartest.WantNoBytes(t, r.Dir, "alice")
+	sidecartest.WantNoFileWith(t, r.Dir, mark)
+	sidecartest.WantNoFileWith(t, r.Dir, "alice")
 	gone := r.Export(t, sidecartest.Direct("alice"))
 	if len(gone.Records) != 1 || gone.Settings.GetUpdateTime() != nil || len(r.Texts(t, sidecartest.Direct("alice"), mark)) != 0 {
 		t.Errorf("after forgetting there is %s", gone.Records)
@@ -186,15 +186,15 @@ func TestForgetUser(t *testing.T) {
 		after.Holds(mark) {
 		t.Errorf("bob had %s and now has %s", bob.Records, after.Records)
 	}
-	again := sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.Anywhere("alice")}))(t)
-	wantSame(t, again, &memsidecarv1.ForgetUserResponse{TraceCount: 1, PurgedFromDisk: true}) // of the question just asked
+	again := sidecartest.Must(r.ForgetUser(t.Context(), &memsidecarv1.ForgetUserRequest{Scope: sidecartest.WithoutChannel("alice")}))(t)
+	wantSame(t, again, &memsidecarv1.ForgetUserResponse{TraceCount: 1, PurgedFromDisk: true}) // the trace of the query above
 	r.Stop()
-	sidecartest.WantNoBytes(t, r.Dir, mark)
-	r = sidecartest.ServeIn(t, r.Dir) // nothing comes back with a new process
+	sidecartest.WantNoFileWith(t, r.Dir, mark)
+	r = sidecartest.ServeIn(t, r.Dir) // nothing reappears in a new process
 	if e := r.Export(t, sidecartest.Direct("alice")); len(e.Records) != 1 {
 		t.Errorf("after a restart there is %s", e.Records)
 	}
 	if c := r.Consider(t, sidecartest.Direct("alice"), sidecartest.Said("My name is Anna.")); c.GetState() != sidecartest.Remembered {
-		t.Errorf("a forgotten user can begin anew: %s", c)
+		t.Errorf("a forgotten user can start again: %s", c)
 	}
 }

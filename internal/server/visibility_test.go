@@ -13,26 +13,26 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// place is where something is said, or asked from.
+// place is where something is said, or where a request comes from.
 type place struct {
 	name  string
 	scope *memsidecarv1.Scope
 }
 
 func places() []place {
-	otherDirect, named := sidecartest.Direct("vera"), sidecartest.Anywhere("vera")
+	otherDirect, named := sidecartest.Direct("vera"), sidecartest.WithoutChannel("vera")
 	otherDirect.ChannelId, named.ChannelId = "another chat", "g1"
 	return []place{
 		{"direct", sidecartest.Direct("vera")},
 		{"another direct", otherDirect},
 		{"g1", sidecartest.Group("vera", "g1")},
 		{"g2", sidecartest.Group("vera", "g2")},
-		{"unspecified", sidecartest.Anywhere("vera")},
+		{"unspecified", sidecartest.WithoutChannel("vera")},
 		{"unspecified, called g1", named},
 	}
 }
 
-// visibleFrom is the table of DESIGN's "Who may see what".
+// visibleFrom is the table "Who may see what" of DESIGN.
 var visibleFrom = map[string][]string{
 	"direct":                 {"direct", "another direct", "g1", "g2", "unspecified", "unspecified, called g1"},
 	"another direct":         {"direct", "another direct", "g1", "g2", "unspecified", "unspecified, called g1"},
@@ -42,10 +42,10 @@ var visibleFrom = map[string][]string{
 	"unspecified, called g1": {"unspecified", "unspecified, called g1"},
 }
 
-// told is what was stored at a place.
-type told struct{ memory, consideration string }
+// storedObject is what was stored at a place.
+type storedObject struct{ memory, consideration string }
 
-// seen reports whether a call that names something found it; anything but yes or NOT_FOUND fails the test.
+// seen reports whether a call found an object. Errors other than NOT_FOUND and yes fail the test.
 func seen(t *testing.T, err error, yes codes.Code) bool {
 	t.Helper()
 	code := status.Code(err)
@@ -55,44 +55,44 @@ func seen(t *testing.T, err error, yes codes.Code) bool {
 	return code == yes
 }
 
-// looks are the ways to get at what was told; each reports whether it is visible from a place.
-func looks() map[string]func(t *testing.T, r *sidecartest.Sidecar, from *memsidecarv1.Scope, what told) bool {
-	return map[string]func(t *testing.T, r *sidecartest.Sidecar, from *memsidecarv1.Scope, what told) bool{
-		"Retrieve": func(t *testing.T, r *sidecartest.Sidecar, from *memsidecarv1.Scope, what told) bool {
+// objectCalls are the calls that can show stored data. Each reports whether it is visible from a place.
+func objectCalls() map[string]func(t *testing.T, r *sidecartest.Sidecar, from *memsidecarv1.Scope, what storedObject) bool {
+	return map[string]func(t *testing.T, r *sidecartest.Sidecar, from *memsidecarv1.Scope, what storedObject) bool{
+		"Retrieve": func(t *testing.T, r *sidecartest.Sidecar, from *memsidecarv1.Scope, what storedObject) bool {
 			resp := sidecartest.Must(r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: from, Query: "allergic to peanuts", TopK: proto.Int32(100)}))(t)
 			return slices.ContainsFunc(resp.GetMemories(), func(h *memsidecarv1.RetrievedMemory) bool { return h.GetMemory().GetId() == what.memory })
 		},
-		"GetMemory": func(t *testing.T, r *sidecartest.Sidecar, from *memsidecarv1.Scope, what told) bool {
+		"GetMemory": func(t *testing.T, r *sidecartest.Sidecar, from *memsidecarv1.Scope, what storedObject) bool {
 			_, err := r.GetMemory(t.Context(), &memsidecarv1.GetMemoryRequest{Scope: from, MemoryId: what.memory})
 			return seen(t, err, codes.OK)
 		},
-		"ListMemories": func(t *testing.T, r *sidecartest.Sidecar, from *memsidecarv1.Scope, what told) bool {
+		"ListMemories": func(t *testing.T, r *sidecartest.Sidecar, from *memsidecarv1.Scope, what storedObject) bool {
 			return slices.ContainsFunc(r.Memories(t, from), func(m *memsidecarv1.Memory) bool { return m.GetId() == what.memory })
 		},
-		"UpdateMemory": func(t *testing.T, r *sidecartest.Sidecar, from *memsidecarv1.Scope, what told) bool {
+		"UpdateMemory": func(t *testing.T, r *sidecartest.Sidecar, from *memsidecarv1.Scope, what storedObject) bool {
 			_, err := r.UpdateMemory(t.Context(), &memsidecarv1.UpdateMemoryRequest{
 				Scope: from, Memory: &memsidecarv1.Memory{Id: what.memory, Importance: new(0.7)},
 			})
 			return seen(t, err, codes.OK)
 		},
-		"ListMemoryRevisions": func(t *testing.T, r *sidecartest.Sidecar, from *memsidecarv1.Scope, what told) bool {
+		"ListMemoryRevisions": func(t *testing.T, r *sidecartest.Sidecar, from *memsidecarv1.Scope, what storedObject) bool {
 			_, err := r.ListMemoryRevisions(t.Context(), &memsidecarv1.ListMemoryRevisionsRequest{Scope: from, MemoryId: what.memory})
 			return seen(t, err, codes.OK)
 		},
-		"ReleaseMemory": func(t *testing.T, r *sidecartest.Sidecar, from *memsidecarv1.Scope, what told) bool {
+		"ReleaseMemory": func(t *testing.T, r *sidecartest.Sidecar, from *memsidecarv1.Scope, what storedObject) bool {
 			_, err := r.ReleaseMemory(t.Context(), &memsidecarv1.ReleaseMemoryRequest{Scope: from, MemoryId: what.memory})
-			return seen(t, err, codes.FailedPrecondition) // it is not quarantined
+			return seen(t, err, codes.FailedPrecondition) // not quarantined
 		},
-		"GetConsideration": func(t *testing.T, r *sidecartest.Sidecar, from *memsidecarv1.Scope, what told) bool {
+		"GetConsideration": func(t *testing.T, r *sidecartest.Sidecar, from *memsidecarv1.Scope, what storedObject) bool {
 			_, err := r.GetConsideration(t.Context(), &memsidecarv1.GetConsiderationRequest{Scope: from, ConsiderationId: what.consideration})
 			return seen(t, err, codes.OK)
 		},
-		"ListConsiderations": func(t *testing.T, r *sidecartest.Sidecar, from *memsidecarv1.Scope, what told) bool {
+		"ListConsiderations": func(t *testing.T, r *sidecartest.Sidecar, from *memsidecarv1.Scope, what storedObject) bool {
 			return slices.ContainsFunc(r.Considerations(t, from), func(c *memsidecarv1.Consideration) bool { return c.GetId() == what.consideration })
 		},
-		"RetryConsideration": func(t *testing.T, r *sidecartest.Sidecar, from *memsidecarv1.Scope, what told) bool {
+		"RetryConsideration": func(t *testing.T, r *sidecartest.Sidecar, from *memsidecarv1.Scope, what storedObject) bool {
 			_, err := r.RetryConsideration(t.Context(), &memsidecarv1.RetryConsiderationRequest{Scope: from, ConsiderationId: what.consideration})
-			return seen(t, err, codes.FailedPrecondition) // it has not failed
+			return seen(t, err, codes.FailedPrecondition) // not failed
 		},
 	}
 }
@@ -106,18 +106,18 @@ func TestVisibilityLevels(t *testing.T) {
 		t.Run(rule, func(t *testing.T) {
 			r := sidecartest.Serve(t, "visibility="+rule)
 			for _, stored := range places() {
-				// The same words everywhere: they are one memory only where they have the same audience.
+				// The same text everywhere: it is one memory only within one audience.
 				c := r.Consider(t, stored.scope, sidecartest.Said("I am allergic to peanuts."))
-				what := told{c.GetChanges()[0].GetMemoryId(), c.GetId()}
+				what := storedObject{c.GetChanges()[0].GetMemoryId(), c.GetId()}
 				for _, from := range places() {
 					want := visible(from.name, stored.name)
-					for name, look := range looks() {
-						if got := look(t, r, from.scope, what); got != want {
-							t.Errorf("%s: what was told in %q is visible from %q: %v, want %v", name, stored.name, from.name, got, want)
+					for name, call := range objectCalls() {
+						if got := call(t, r, from.scope, what); got != want {
+							t.Errorf("%s: data stored in %q is visible from %q: %v, want %v", name, stored.name, from.name, got, want)
 						}
 					}
 					if got := deletable(t, r, from.scope, stored.scope); got != want {
-						t.Errorf("what was told in %q can be deleted from %q: %v, want %v", stored.name, from.name, got, want)
+						t.Errorf("data stored in %q can be deleted from %q: %v, want %v", stored.name, from.name, got, want)
 					}
 				}
 			}
@@ -125,7 +125,7 @@ func TestVisibilityLevels(t *testing.T) {
 			for _, m := range r.Memories(t, sidecartest.Direct("vera")) {
 				mentions[m.GetMentionCount()]++
 			}
-			// Two direct chats have one audience, and so have two unspecified channels; each group has its own.
+			// All direct chats are one audience, as are all unspecified channels. Each group is its own.
 			if len(mentions) != 2 || mentions[2] != 2 || mentions[1] != 2 {
 				t.Errorf("memories by the number of mentions are %v, want two of 2 and two of 1", mentions)
 			}
@@ -144,13 +144,13 @@ func deletable(t *testing.T, r *sidecartest.Sidecar, from, stored *memsidecarv1.
 		sidecartest.WantCode(t, err, codes.NotFound)
 		return true
 	}
-	r.Memory(t, stored, m.GetId()) // it is still there
+	r.Memory(t, stored, m.GetId())
 	request.Scope = stored
 	sidecartest.Must(r.DeleteMemory(t.Context(), request))(t)
 	return false
 }
 
-// TestCallsAboutWholeUsersRefuseAChannel: a channel would suggest that only a part is forgotten or exported.
+// TestCallsAboutWholeUsersRefuseAChannel: A channel would suggest that only a part is forgotten or exported.
 func TestCallsAboutWholeUsersRefuseAChannel(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)

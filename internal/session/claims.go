@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"embed"
-	"regexp"
 	"strings"
 	"time"
 	"unicode"
@@ -12,6 +11,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/memsidecar/memsidecar/internal/lang"
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 	"github.com/memsidecar/memsidecar/internal/lang/lexical"
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
@@ -54,15 +54,15 @@ func foldClaim(text string) string {
 
 var (
 	// address matches a URL, a magnet link, or (in a group) a path such as /mv/823D.
-	address = regexp.MustCompile(`(?:(?:https?|ftp|ed2k|thunder)://|magnet:\?|www\.)[^\s<>"'，。；！？、（）()《》「」【】\[\]]+` +
+	address = lazyregexp.New(`(?:(?:https?|ftp|ed2k|thunder)://|magnet:\?|www\.)[^\s<>"'，。；！？、（）()《》「」【】\[\]]+` +
 		`|\b[a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z]{2,6}/[^\s<>"'，。；！？、（）()《》「」【】\[\]]+` +
 		`|(?:^|[^a-z0-9./_-])(/[\p{L}\p{N}_.%-]+(?:/[\p{L}\p{N}_.%-]+)+/?)`)
-	scheme = regexp.MustCompile(`^(?:[a-z0-9]+://)?(?:www\.)?`)
+	scheme = lazyregexp.New(`^(?:[a-z0-9]+://)?(?:www\.)?`)
 	// titled matches a number of the list with a title: 第3部是《…》, number 3 is "…".
-	titled = regexp.MustCompile(`(?:第\s*(\d{1,3})\s*\pL{0,3}?\s*(?:是|叫|为|:)?\s*|` +
+	titled = lazyregexp.New(`(?:第\s*(\d{1,3})\s*\pL{0,3}?\s*(?:是|叫|为|:)?\s*|` +
 		`(?:number|no\.|item|#)\s*(\d{1,3})\s*(?:is|:|,)?\s*|(?:^|\n)\s*(\d{1,3})\s*[.)、:]\s*)` +
 		`(?:《([^》\n]+)》|"([^"\n]+)"|“([^”\n]+)”)`)
-	counted = regexp.MustCompile(`\d`)
+	counted = lazyregexp.New(`\d`)
 )
 
 // candidate reports whether a reply is short and may claim something. It needs no evidence, so ordinary replies are cheap.

@@ -99,7 +99,7 @@ func (k *Service) within(ctx context.Context, r ContextRequest) Context {
 			a.err = context.Cause(budget)
 		}
 	}
-	switch problem := k.StorageProblem(); {
+	switch problem := k.Storage.Problem(); {
 	case a.err == nil:
 	case errors.Is(a.err, memory.ErrNotFound):
 		return Context{}
@@ -108,10 +108,8 @@ func (k *Service) within(ctx context.Context, r ContextRequest) Context {
 	default:
 		return Context{Degraded: []trace.Degradation{{Component: storageComponent, Reason: k.explain(a.err)}}}
 	}
-	if k.WriteProblem != nil {
-		if problem := k.WriteProblem(); problem != "" { // recent messages could not be stored
-			a.context.Degraded = append(a.context.Degraded, trace.Degradation{Component: storageComponent, Reason: problem})
-		}
+	if problem := k.Storage.WriteProblem(); problem != "" { // recent messages could not be stored
+		a.context.Degraded = append(a.context.Degraded, trace.Degradation{Component: storageComponent, Reason: problem})
 	}
 	return a.context
 }

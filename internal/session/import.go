@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
@@ -17,21 +18,39 @@ type Importer struct {
 	writer         *Writer
 	request        AppendRequest // the next batch
 	about          Import
+	count          int     // messages given to Add
 	bytes          int     // of the next batch
 	Session        Session // after the last batch; without an id before the first one
 	Added, Skipped int64
 }
 
-// Import starts an import into the session of the scope. Settled messages are never considered.
-func (w *Writer) Import(scope memory.Scope, audience memory.Audience, about Import, settled bool) (*Importer, error) {
+// Import starts an import into the session of the scope. Settled messages are never considered. wrong are the violations found before.
+func (w *Writer) Import(
+	scope memory.Scope, audience memory.Audience, about Import, settled bool, wrong memory.Violations,
+) (*Importer, error) {
+	d := description{title: &about.Title, metadata: &about.Metadata, memorizeEvery: about.MemorizeEvery}
+	if err := d.check("session.session", wrong); err != nil {
+		return nil, err
+	}
+	about.Title, about.Metadata = w.Redactor.Text(about.Title), w.Redactor.JSON(about.Metadata)
 	if err := w.CheckEnabled(scope.Namespace); err != nil {
 		return nil, err
 	}
 	return &Importer{writer: w, about: about, request: AppendRequest{Scope: scope, Audience: audience, Settled: settled}}, nil
 }
 
-// Add adds a valid message. It may be stored with a later call.
-func (i *Importer) Add(ctx context.Context, m memory.Message) error {
+// Add adds a message. It may be stored with a later call. The error names the message's fields by its position; wrong are the violations
+// found before.
+func (i *Importer) Add(ctx context.Context, m memory.Message, wrong memory.Violations) error {
+	position := i.count
+	i.count++
+	for _, v := range (memory.Dialogue{Scope: i.request.Scope, Messages: []memory.Message{m}}).Validate() {
+		wrong.Add(fmt.Sprintf("stream.message[%d] (%s)", position, v.Field), "%s", v.Problem)
+	}
+	wrong.Check(fmt.Sprintf("stream.message[%d].speaker_id", position), speakerProblem(i.request.Scope, &m))
+	if err := wrong.Err(); err != nil {
+		return err
+	}
 	size := m.Size()
 	if n := len(i.request.Messages); n == importMessages || n > 0 && i.bytes+size > importBytes {
 		if err := i.Flush(ctx); err != nil {

@@ -74,12 +74,12 @@ func (k *Service) signal() { k.notifier.Notify() }
 // run does due work until Stop.
 func (k *Service) run() {
 	var looked time.Time
-	background.Run(k.ctx, k.notifier, func() time.Time {
+	background.Run(k.ctx, k.Now, k.notifier, func() time.Time {
 		if !background.Sleep(k.ctx, leastPause-time.Since(looked)) {
 			return time.Time{}
 		}
 		looked = time.Now()
-		return k.begin(looked)
+		return k.begin(k.Now())
 	})
 }
 
@@ -158,7 +158,7 @@ func (k *Service) down(doing string, err error) time.Time {
 	k.failed(doing, err)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.notUntil = time.Now().Add(storagePoll)
+	k.notUntil = k.Now().Add(storagePoll)
 	return k.notUntil
 }
 
@@ -184,7 +184,7 @@ func (k *Service) start(t task, d Due) {
 		k.handled[t] = d.At
 		if !available {
 			delete(k.handled, t)
-			k.notUntil = time.Now().Add(storagePoll)
+			k.notUntil = k.Now().Add(storagePoll)
 		}
 		k.mu.Unlock()
 		k.signal()
@@ -211,7 +211,7 @@ func (k *Service) attempt(ctx context.Context, t task, d Due) (available bool) {
 		k.options.Log.Log(ctx, retry.LogLevel(err), "a session's background work was postponed", "doing", t.kind, "namespace", t.namespace, "session", d.SessionID,
 			"error", err, "for", pause)
 	}
-	if err = k.Store.Postpone(ctx, d, time.Now().Add(pause)); err != nil {
+	if err = k.Store.Postpone(ctx, d, k.Now().Add(pause)); err != nil {
 		k.failed("postponing due work", err)
 	}
 	return err == nil
@@ -241,10 +241,10 @@ func (k *Service) do(ctx context.Context, t task) (err error) {
 func (k *Service) keep() {
 	err := k.expire()
 	k.mu.Lock()
-	k.keeping, k.keepAt = false, time.Now().Add(keepEvery)
+	k.keeping, k.keepAt = false, k.Now().Add(keepEvery)
 	if errors.Is(err, memory.ErrUnavailable) {
 		k.keepAt = time.Time{}
-		k.notUntil = time.Now().Add(storagePoll)
+		k.notUntil = k.Now().Add(storagePoll)
 	}
 	k.mu.Unlock()
 	if err != nil {
@@ -266,7 +266,7 @@ func (k *Service) expire() error {
 		if retention <= 0 {
 			continue
 		}
-		n, err := k.Store.Expire(k.ctx, Expiry{Namespace: namespace, Before: time.Now().Add(-retention), Limit: expireStep})
+		n, err := k.Store.Expire(k.ctx, Expiry{Namespace: namespace, Before: k.Now().Add(-retention), Limit: expireStep})
 		if err != nil {
 			return err
 		}

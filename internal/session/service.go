@@ -60,11 +60,9 @@ type Deps struct {
 	// Extract summarises without a model: when the model refuses or its answers cannot be used, when a token budget is used up, and for
 	// messages not yet summarised when a caller needs them. nil: none of these.
 	Extract Summarizer
+	Topics  Topics
 	Traces  Traces
-	// StorageProblem returns why storage is unavailable, or "".
-	StorageProblem func() string
-	// WriteProblem returns why storage is read-only, or "". Optional.
-	WriteProblem func() string
+	Storage memory.Storage
 }
 
 // Policy is the configuration of a namespace.

@@ -66,7 +66,7 @@ func bubble(t *testing.T, run func(w *world)) {
 				return w.policies[namespace]
 			},
 		}
-		w.parts = session.Deps{Considerer: w.taker, Traces: w.traces, StorageProblem: func() string { return "" }}
+		w.parts = session.Deps{Considerer: w.taker, Traces: w.traces, Storage: problem("")}
 		w.options = session.Options{
 			Window: session.Limits{MaxMessages: 10, MaxTurns: 5, MaxRunes: 4000}, Budget: 800 * time.Millisecond,
 			Wordings: session.DefaultWordings(), Workers: 2, BackoffMin: time.Second, BackoffMax: time.Minute, Log: log,
@@ -75,6 +75,13 @@ func bubble(t *testing.T, run func(w *world)) {
 		run(w)
 	})
 }
+
+// problem is why the database cannot be read, or "".
+type problem string
+
+func (p problem) Problem() string { return string(p) }
+
+func (problem) WriteProblem() string { return "" }
 
 // policy sets what holds in a namespace.
 func (w *world) policy(namespace string, p session.Policy) {
@@ -413,7 +420,7 @@ func TestContextWithoutStorage(t *testing.T) {
 			"bug":     {err: errors.New("secret detail"), want: "internal error"},
 		} {
 			writing, parts := w.writing, w.parts
-			writing.Store, parts.StorageProblem = broken{w.store, test.err}, func() string { return test.problem }
+			writing.Store, parts.Storage = broken{w.store, test.err}, problem(test.problem)
 			start := time.Now()
 			c := session.NewService(session.NewWriter(writing), parts, w.options).Context(w.Context(), w.request(scope("ann", "s")))
 			if len(c.Degraded) != 1 || c.Degraded[0].Component != "storage" || c.Degraded[0].Reason != test.want || len(c.Messages) != 0 {

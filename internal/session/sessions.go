@@ -11,13 +11,19 @@ import (
 
 // The commands on single sessions. An empty session id means the user's current session in the viewer's channel.
 
+// Policies returns the policy of a namespace.
+type Policies func(namespace string) Policy
+
 // CheckEnabled returns memory.ErrPrecondition if sessions are switched off for the namespace.
-func (w *Writer) CheckEnabled(namespace string) error {
-	if w.Policy(namespace).Enabled {
+func (p Policies) CheckEnabled(namespace string) error {
+	if p(namespace).Enabled {
 		return nil
 	}
 	return fmt.Errorf("%w: sessions are switched off for the namespace %q (session.enabled)", memory.ErrPrecondition, namespace)
 }
+
+// CheckEnabled is Policies.CheckEnabled.
+func (w *Writer) CheckEnabled(namespace string) error { return w.Policies.CheckEnabled(namespace) }
 
 // current returns the id of the current session, or "".
 func (k *Service) current(ctx context.Context, v Viewer) (string, error) {
@@ -105,13 +111,26 @@ func (k *Service) WindowExpiry(s *Session, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// Update changes a session that the viewer may write to.
-func (k *Service) Update(ctx context.Context, v Viewer, id string, p Patch) (Session, error) {
+// Update changes a session that the viewer may write to. wrong are the violations found before.
+func (k *Service) Update(ctx context.Context, v Viewer, id string, p Patch, wrong memory.Violations) (Session, error) {
+	if p.Title != nil {
+		p.Title = new(k.Redactor.Text(*p.Title))
+	}
+	if p.Metadata != nil {
+		p.Metadata = new(k.Redactor.JSON(*p.Metadata))
+	}
+	d := description{title: p.Title, metadata: p.Metadata}
+	if p.MemorizeEvery != nil {
+		d.memorizeEvery = *p.MemorizeEvery
+	}
+	if err := d.check("session", wrong); err != nil {
+		return Session{}, err
+	}
 	id, err := k.resolve(ctx, v, id)
 	if err != nil {
 		return Session{}, err
 	}
-	p.At = time.Now()
+	p.At = k.Now()
 	updated, err := k.Store.Update(ctx, v, id, p)
 	if err == nil && p.MemorizeEvery != nil {
 		k.Wake() // pending messages may be due now
@@ -124,5 +143,5 @@ func (k *Service) Switch(ctx context.Context, v Viewer, id string) (s Session, c
 	if err := k.CheckEnabled(v.Namespace); err != nil {
 		return Session{}, false, err
 	}
-	return k.Store.Switch(ctx, v, id, time.Now())
+	return k.Store.Switch(ctx, v, id, k.Now())
 }

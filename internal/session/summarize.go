@@ -5,7 +5,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/usage"
@@ -40,7 +39,7 @@ func (k *Service) summarize(ctx context.Context, t task) error {
 		for after, more := covered(first.Summaries, agent), true; more; {
 			if steps == stepsAtOnce {
 				d := Due{Namespace: t.namespace, SessionID: t.session, Kind: DueSummarize}
-				return k.Store.Postpone(ctx, d, time.Now())
+				return k.Store.Postpone(ctx, d, k.Now())
 			}
 			if more, after, err = k.fold(ctx, t, agent, after); err != nil {
 				return err
@@ -56,7 +55,7 @@ func (k *Service) summarize(ctx context.Context, t task) error {
 // expired reports whether the session's window has expired.
 func (k *Service) expired(s *Session) bool {
 	ttl := k.Policy(s.Namespace).TTL
-	return ttl > 0 && !s.ActiveAt.IsZero() && !time.Now().Before(s.ActiveAt.Add(ttl))
+	return ttl > 0 && !s.ActiveAt.IsZero() && !k.Now().Before(s.ActiveAt.Add(ttl))
 }
 
 // covered returns the last position that an agent's summary covers.
@@ -95,7 +94,7 @@ func (k *Service) fold(ctx context.Context, t task, agent string, after int64) (
 		return false, after, nil
 	}
 	next := Summary{
-		AgentID: agent, Text: previous.Text, MadeBy: cmp.Or(previous.MadeBy, k.Summarizer.Name()), At: time.Now(),
+		AgentID: agent, Text: previous.Text, MadeBy: cmp.Or(previous.MadeBy, k.Summarizer.Name()), At: k.Now(),
 		Last: dropped[len(dropped)-1].Position, Messages: previous.Messages + int64(len(dropped)),
 	}
 	s := Summarizing{Previous: previous.Text, Language: languageOf(o.Messages)}
@@ -149,7 +148,7 @@ func (k *Service) bridge(ctx context.Context, w *Window, left []Message, agent s
 		return w.Summary, nil
 	}
 	next := &Summary{
-		AgentID: agent, MadeBy: k.Extract.Name(), At: time.Now(), Last: between[len(between)-1].Position, Messages: int64(len(between)),
+		AgentID: agent, MadeBy: k.Extract.Name(), At: k.Now(), Last: between[len(between)-1].Position, Messages: int64(len(between)),
 	}
 	written := "" // by a model: stays unchanged
 	if before := w.Summary; before != nil {

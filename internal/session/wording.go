@@ -52,7 +52,7 @@ func DefaultWordings() Wordings {
 // Problem says what is wrong with the wordings, or "".
 func (w Wordings) Problem() string {
 	if _, ok := w["en"]; !ok {
-		return "has no wording for en, which serves the languages that have none of their own"
+		return "has no wording for en, which is used for all languages without a wording"
 	}
 	for _, language := range slices.Sorted(maps.Keys(w)) {
 		wording := w[language]

@@ -2,11 +2,13 @@ package session
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/memsidecar/memsidecar/internal/background"
+	"github.com/memsidecar/memsidecar/internal/lang/redact"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/queue"
 )
@@ -15,8 +17,11 @@ import (
 type WriterConfig struct {
 	Store    Store
 	Settings Settings
-	// Policies returns the policy of a namespace. It is asked on every use.
-	Policies func(namespace string) Policy
+	Policies Policies // asked on every use
+	// Redactor removes secrets from messages, titles and metadata before they are stored; nil: they are stored as they were sent.
+	Redactor *redact.Redactor
+	// Now is the clock; by default time.Now.
+	Now func() time.Time
 	// SummaryWindow is the number of messages of a default window whose older messages are summarised; 0: nothing is summarised.
 	SummaryWindow int
 	// Digest returns when a digest of a user with these settings is due. ok is false when digests are made on request only. Optional.
@@ -45,6 +50,9 @@ type Writer struct {
 
 // NewWriter returns a Writer.
 func NewWriter(config WriterConfig) *Writer {
+	if config.Now == nil {
+		config.Now = time.Now
+	}
 	return &Writer{
 		WriterConfig: config,
 		guard:        newGuard(config.FailureMaxRunes, config.FailurePhrases),
@@ -61,7 +69,8 @@ type AppendRequest struct {
 	Scope    memory.Scope // SessionID "" is the current session, or a new one
 	Audience memory.Audience
 	Messages []memory.Message // valid
-	// Hashes are memory.Hashes of the messages as they were sent. nil: the messages are as they were sent, and Append completes them.
+	// Hashes are memory.Hashes of the messages before they were completed. nil: the messages are as they were sent, and Append removes
+	// their secrets and completes them.
 	Hashes  [][]byte
 	Settled bool    // history only: never considered
 	Import  *Import // see Append.Import
@@ -70,6 +79,13 @@ type AppendRequest struct {
 // Append adds messages at the end of a session, as Store.Append does.
 func (w *Writer) Append(ctx context.Context, r AppendRequest) (Appended, error) {
 	if err := w.CheckEnabled(r.Scope.Namespace); err != nil {
+		return Appended{}, err
+	}
+	var v memory.Violations
+	for i := range r.Messages {
+		v.Check(fmt.Sprintf("messages[%d].speaker_id", i), speakerProblem(r.Scope, &r.Messages[i]))
+	}
+	if err := v.Err(); err != nil {
 		return Appended{}, err
 	}
 	a, err := w.append(ctx, r)
@@ -88,6 +104,15 @@ func (w *Writer) Append(ctx context.Context, r AppendRequest) (Appended, error) 
 		}
 	}
 	return appended, err
+}
+
+// speakerProblem rejects a speaker when the scope has neither a user nor a group. Speakers become participants, and only participants see
+// a session that is not a group's.
+func speakerProblem(scope memory.Scope, m *memory.Message) string {
+	if m.Speaker == "" || scope.UserID != "" || scope.Channel.Kind == memory.ChannelGroup {
+		return ""
+	}
+	return "names a speaker, but the scope has neither a user nor a group: set scope.user_id, or the group's channel"
 }
 
 // RecordRequest is a dialogue to add to a session and to consider.
@@ -123,8 +148,9 @@ func (w *Writer) added() {
 
 // append completes a request from the configuration and from the settings of the speakers.
 func (w *Writer) append(ctx context.Context, r AppendRequest) (_ Append, err error) {
-	now := time.Now()
+	now := w.Now()
 	if r.Hashes == nil {
+		r.Messages = w.Redactor.Messages(r.Messages)
 		if r.Hashes, err = memory.Hashes(r.Messages); err != nil {
 			return Append{}, err
 		}

@@ -26,7 +26,7 @@ func (s *Sidecar) startAPI(ctx context.Context, cfg config.Config, log *slog.Log
 	if cfg.API.Listen == "" {
 		return nil
 	}
-	conn, err := s.server.Inside()
+	conn, err := s.server.InProcess()
 	if err != nil {
 		return err
 	}
@@ -60,10 +60,10 @@ func (s *Sidecar) listenAPI(ctx context.Context, cfg *config.Config) (net.Listen
 		return nil, err
 	}
 	listener = s.connections.Listen(listener)
-	if s.entrance.tls == nil {
+	if s.security.tls == nil {
 		return listener, nil
 	}
-	return tls.NewListener(listener, s.entrance.tls.HTTPConfig()), nil
+	return tls.NewListener(listener, s.security.tls.HTTPConfig()), nil
 }
 
 func (s *Sidecar) apiHandler(cfg config.Config, conn *grpc.ClientConn) (http.Handler, error) {
@@ -76,9 +76,9 @@ func (s *Sidecar) apiHandler(cfg config.Config, conn *grpc.ClientConn) (http.Han
 	}
 	if cfg.API.MCP {
 		calls.Handle("/mcp", mcp.Handler(conn, mcp.HTTPOptions{
-			Options: mcp.Options{Version: Version()}, User: cfg.API.MCPUser, MaxBytes: int64(cfg.MaxRequestBytes), Refuse: gateway.Refuse,
+			Options: mcp.Options{Version: Version()}, User: cfg.API.MCPUser, MaxBytes: int64(cfg.MaxRequestBytes), WriteError: gateway.WriteError,
 		}))
 	}
 	_, socket := listen.SocketPath(cfg.API.Listen)
-	return gateway.Protect(calls, s.entrance.tokens == nil && !socket && listen.Local(cfg.API.Listen)), nil
+	return gateway.RejectForeignPages(calls, s.security.tokens == nil && !socket && listen.IsLocal(cfg.API.Listen)), nil
 }

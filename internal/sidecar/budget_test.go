@@ -16,10 +16,9 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// TestRetrieveAnswersWithinBudgetDuringProviderFaults: whatever the providers do, and under load, Retrieve answers within its
-// budget, by keywords, and says what was missing; dialogues are acknowledged at once. By the program's own clock, which is the
-// bubble's: a slow machine is no reason to be late. When the providers are well again nothing is missing, and what was said
-// meanwhile is remembered.
+// TestRetrieveAnswersWithinBudgetDuringProviderFaults: During every fault of the providers, and under load, Retrieve answers within its
+// budget, by keywords, and names the missing parts. Dialogues are acknowledged immediately. Times are those of the bubble's clock, so a
+// slow machine does not matter. When the providers recover, answers are complete, and the dialogues are remembered.
 func TestRetrieveAnswersWithinBudgetDuringProviderFaults(t *testing.T) {
 	for _, protocol := range sidecartest.Protocols() {
 		for _, fault := range []providertest.Fault{
@@ -28,22 +27,22 @@ func TestRetrieveAnswersWithinBudgetDuringProviderFaults(t *testing.T) {
 			providertest.SilentRateLimit, providertest.ServerError, providertest.Reset, providertest.NoCandidates, providertest.BrokenJSON,
 		} {
 			t.Run(protocol+" "+string(fault), func(t *testing.T) {
-				live(t, protocol, nil, func(d *day) { d.keepsTime(fault) })
+				runBubble(t, protocol, nil, func(d *day) { d.keepsTime(fault) })
 			})
 		}
 	}
 }
 
 const (
-	inTime  = 800 * time.Millisecond // the default
-	callers = 8
-	each    = 5 // calls
+	retrieveBudget = 800 * time.Millisecond // the default
+	callers        = 8
+	each           = 5 // calls
 )
 
 func (d *day) keepsTime(fault providertest.Fault) {
 	d.talk(1, 0, time.Second)
 	time.Sleep(time.Minute)
-	embeds := fault != providertest.NoCandidates && fault != providertest.BrokenJSON // which are for texts alone
+	embeds := fault != providertest.NoCandidates && fault != providertest.BrokenJSON // these faults only affect text models
 	everything := append([]providertest.Part{providertest.Embedding}, textParts...)
 	d.provider.Fail(fault, everything...)
 
@@ -74,7 +73,7 @@ func (d *day) keepsTime(fault providertest.Fault) {
 			d.T,
 		).GetConsideration()
 	}
-	if c := get(); c.GetState() == memsidecarv1.ConsiderationState_CONSIDERATION_STATE_FAILED { // an answer that came, and says nothing
+	if c := get(); c.GetState() == memsidecarv1.ConsiderationState_CONSIDERATION_STATE_FAILED { // a valid answer without content
 		if c.GetError() == "" {
 			d.Error("it failed and does not say why")
 		}
@@ -101,7 +100,7 @@ func (d *day) keepsTime(fault providertest.Fault) {
 	}
 }
 
-// answersInTime retrieves and checks what comes and when.
+// answersInTime retrieves and checks the answer and its time.
 func (d *day) answersInTime(query string, degraded bool) {
 	d.Helper()
 	began := time.Now()
@@ -111,7 +110,7 @@ func (d *day) answersInTime(query string, degraded bool) {
 		d.Errorf("Retrieve: %v", err)
 		return
 	}
-	if took > inTime {
+	if took > retrieveBudget {
 		d.Errorf("Retrieve took %s", took)
 	}
 	if len(resp.GetMemories()) == 0 || !strings.Contains(resp.GetPromptContext(), "茶") {

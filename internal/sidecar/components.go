@@ -51,7 +51,7 @@ type components struct {
 	settings *sqlstore.Settings
 	sessions *sqlstore.Sessions
 	past     *sqlstore.Recall
-	lists    *sqlstore.Results
+	lists    *sqlstore.NumberedLists
 
 	rules      *rules.Rules
 	records    *sqlstore.Models
@@ -90,7 +90,7 @@ func (p *components) startModels(context.Context) (err error) {
 	p.records = sqlstore.NewModels(p.storage)
 	p.calls = usage.NewRecorder(p.records, p.Log)
 	p.onStop(func(context.Context) { p.calls.Close() })
-	p.meter = budget.NewMeter(sqlstore.NewTokens(p.storage), budget.Options{Limits: tokenLimits(p.cfg), Log: p.Log})
+	p.meter = budget.NewMeter(sqlstore.NewTokens(p.storage), budget.Options{Limits: tokenLimits(p.cfg), Now: p.Now, Log: p.Log})
 	p.onStop(func(context.Context) { p.meter.Close() })
 	if p.models, err = newModels(p); err != nil {
 		return err
@@ -120,13 +120,13 @@ func (p *components) startReading(context.Context) error {
 	})
 	p.onStop(func(context.Context) { p.traces.Close() })
 	p.Retriever = retrieve.New(retrieve.Deps{
-		Store:          p.store,
-		Messages:       p.past,
-		Settings:       p.settings,
-		Traces:         p.traces,
-		Embedder:       embed.WithCache(&p.models.embedder, cfg.Embedding.CacheEntries, p.counts.LookedUp),
-		StorageProblem: p.state().Problem,
-		WriteProblem:   p.state().WriteProblem,
+		Store:    p.store,
+		Messages: p.past,
+		Sessions: namespacePolicies(*cfg),
+		Settings: p.settings,
+		Traces:   p.traces,
+		Embedder: embed.WithCache(&p.models.embedder, cfg.Embedding.CacheEntries, p.counts.EmbeddingLookups),
+		Storage:  p.state(),
 	}, retrieve.Options{
 		Budget:          cfg.Retrieval.Budget,
 		VectorWeight:    cfg.Retrieval.VectorWeight,
@@ -136,6 +136,7 @@ func (p *components) startReading(context.Context) error {
 		Labels:          cfg.Session.Labels,
 		Location:        p.location,
 		Answered:        p.counts.Retrieved,
+		Now:             p.Now,
 		Log:             p.Log,
 	})
 	p.onStop(func(context.Context) { p.Retriever.Close() })
@@ -174,19 +175,20 @@ func (p *components) newLocal() decide.Extractor {
 func (p *components) newConsiderer() *decide.Considerer {
 	cfg := &p.cfg
 	return decide.NewConsiderer(decide.Deps{
-		Queue:     p.jobs,
-		Sessions:  p.sessions,
-		Recorder:  p.writer,
-		Memories:  p.store,
-		Settings:  p.settings,
-		Vectors:   p.vectorizer,
-		Gate:      p.models.deciding.Gate(),
-		Extractor: p.models.deciding,
-		Local:     p.models.local,
-		Digests:   p.days.service,
-		Echoes:    p.echoes,
-		Redactor:  p.redactor,
-		Traces:    p.traces,
+		Queue:           p.jobs,
+		Sessions:        p.sessions,
+		Recorder:        p.writer,
+		Memories:        p.store,
+		Settings:        p.settings,
+		Vectors:         p.vectorizer,
+		Gate:            p.models.deciding.Gate(),
+		Extractor:       p.models.deciding,
+		Local:           p.models.local,
+		Digests:         p.days.service,
+		Echoes:          p.echoes,
+		Redactor:        p.redactor,
+		Traces:          p.traces,
+		HistoryRedactor: historyRedactor(p.cfg, p.redactor),
 	}, decide.Options{
 		Record:              cfg.Session.RecordConsidered,
 		Visibility:          cfg.Policy(),
@@ -196,6 +198,7 @@ func (p *components) newConsiderer() *decide.Considerer {
 		MaxPendingBytes:     int64(cfg.Queue.MaxPendingBytes),
 		MaxWait:             cfg.Queue.MaxWait,
 		Location:            p.location,
+		Now:                 p.Now,
 		Tracing:             p.tracing,
 		Pool: queue.Options{
 			Workers:         cfg.Queue.Workers,
@@ -206,7 +209,7 @@ func (p *components) newConsiderer() *decide.Considerer {
 			FailedRetention: cfg.Queue.FailedRetention,
 			Heartbeat:       p.counts.Loop(loopConsiderations),
 			Ended:           p.counts.Considered,
-			Unavailable:     p.models.unavailable(partsOfConsidering()...),
+			Unavailable:     p.models.unavailable(considerParts()...),
 			Log:             p.Log,
 		},
 	})
@@ -222,6 +225,7 @@ func (p *components) startCleanup(context.Context) error {
 		WithdrawnGrace: cfg.Memories.WithdrawnGrace,
 		ExpiredKeep:    cfg.Memories.ExpiredKeep,
 		HistoryKeep:    cfg.Memories.HistoryKeep,
+		Now:            p.Now,
 		Log:            p.Log,
 	})
 	p.sweeper.Start()
@@ -230,6 +234,7 @@ func (p *components) startCleanup(context.Context) error {
 		MaxItems:  cfg.NumberedLists.MaxItems,
 		MaxAge:    cfg.NumberedLists.MaxAge,
 		ListTTL:   cfg.NumberedLists.ListTTL,
+		Now:       p.Now,
 		Heartbeat: p.counts.Loop(loopNumberedLists),
 		Log:       p.Log,
 	})
@@ -240,18 +245,18 @@ func (p *components) startCleanup(context.Context) error {
 
 // startOps starts the operators' HTTP port.
 func (p *components) startOps(ctx context.Context) error {
-	p.counts.Watch(watched{p.storage, p.jobs, p.store, p.models}.sources())
+	p.counts.AddSources(watched{p.storage, p.jobs, p.store, p.models}.sources())
 	return p.startHTTP(ctx, p.cfg, ops.Config{
-		Problems: func() []string { return ofStorage(p.state().Problem()) },
-		Remarks:  func() []string { return ofStorage(p.state().WriteProblem()) },
+		Problems: func() []string { return storageRemarks(p.state().Problem()) },
+		Remarks:  func() []string { return storageRemarks(p.state().WriteProblem()) },
 		Metrics:  p.counts.Handler(p.Log),
 		Pprof:    p.cfg.HTTP.Pprof,
-		Guard:    operatorsOnly(p.entrance.authenticator()),
+		Guard:    operatorsOnly(p.security.authenticator()),
 	}, p.Log)
 }
 
-// ofStorage lists a problem of storage, if there is one.
-func ofStorage(problem string) []string {
+// storageRemarks lists the problem of storage, if any.
+func storageRemarks(problem string) []string {
 	if problem == "" {
 		return nil
 	}
@@ -260,7 +265,7 @@ func ofStorage(problem string) []string {
 
 // serve answers calls, and resumes postponed work whenever storage or a model recovers.
 func (p *components) serve(ctx context.Context, listener net.Listener) error {
-	unsettled := p.models.settleAtStart(ctx)
+	modelErr := p.models.chooseAtStart(ctx)
 	go func() { p.failed <- p.server.Serve(listener) }()
 	p.onStop(p.server.Stop)
 	if err := p.startAPI(ctx, p.cfg, p.Log); err != nil {
@@ -290,9 +295,9 @@ func (p *components) serve(ctx context.Context, listener net.Listener) error {
 	})
 	go func() {
 		defer close(settling)
-		p.models.settleEventually(watching, unsettled, storageRecovered, p.models.recovered.Notify)
+		p.models.chooseInBackground(watching, modelErr, storageRecovered, p.models.recovered.Notify)
 	}()
-	go background.Run(watching, p.models.recovered, func() (again time.Time) {
+	go background.Run(watching, time.Now, p.models.recovered, func() (again time.Time) {
 		p.considerer.Resume()
 		p.vectorizer.Resume()
 		p.Sessions.Resume()

@@ -36,49 +36,49 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// A day in which nothing waits for a real clock: the whole sidecar, its clients and the provider are in one bubble, and talk over
-// connections in memory, since time in a bubble stands still while anybody waits for a socket.
+// In these tests nothing waits for a real clock. The whole sidecar, its clients and the provider are in one bubble, with connections in
+// memory, because time in a bubble stops while a goroutine waits for a socket.
 
 const pipeSize = 1 << 20
 
-// dayUsers is how many talk while the models are away for a day.
-const dayUsers = 30
+// dayUsers is the number of users.
+const dayUsers = 12
 
-// day is a sidecar in a bubble, with the provider that its models are at.
+// day is a sidecar in a bubble, with its model provider.
 type day struct {
 	*testing.T
 	sidecartest.Stubs
 	provider *providertest.Server
-	wire     *wire
+	wire     *callRecorder
 	workers  int
 	settings map[string]string
 	log      sidecartest.Log
 	stop     func() // the sidecar
 }
 
-// lives counts the bubbles.
-var lives atomic.Int64
+// bubbles counts the bubbles.
+var bubbles atomic.Int64
 
-// live runs a test in a bubble. Settings are KEY=VALUE pairs.
-func live(t *testing.T, protocol string, settings map[string]string, run func(d *day)) {
+// runBubble runs a test in a bubble. Settings are KEY=VALUE pairs.
+func runBubble(t *testing.T, protocol string, settings map[string]string, run func(d *day)) {
 	t.Helper()
-	liveIn(t, t.TempDir(), protocol, settings, run)
+	runBubbleIn(t, t.TempDir(), protocol, settings, run)
 }
 
-// liveIn runs a test in a bubble on a data folder that other bubbles may have used. Each bubble begins at the same time.
-func liveIn(t *testing.T, dir, protocol string, settings map[string]string, run func(d *day)) {
+// runBubbleIn runs a test in a bubble on a data folder that other bubbles may have used. Each bubble starts at the same time.
+func runBubbleIn(t *testing.T, dir, protocol string, settings map[string]string, run func(d *day)) {
 	t.Helper()
-	var calls *pipes // made in the bubble, so that waiting for it counts as waiting there
-	w := &wire{spoken: map[int][]int{}, Transport: &http.Transport{
+	var calls *pipes // created in the bubble, so that it can wait for them
+	w := &callRecorder{spoken: map[int][]int{}, Transport: &http.Transport{
 		DialContext:         func(ctx context.Context, _, _ string) (net.Conn, error) { return calls.DialContext(ctx) },
 		MaxIdleConnsPerHost: 16,
 	}}
 	before := http.DefaultTransport
 	http.DefaultTransport = w
 	defer func() { http.DefaultTransport = before }()
-	key := secret.Value(fmt.Sprint("key of ", t.Name(), " ", lives.Add(1))) // of no bubble before: the SDK's clients are kept, by their key
+	key := secret.Value(fmt.Sprint("key of ", t.Name(), " ", bubbles.Add(1))) // unique for each bubble: the SDK's clients are cached by key
 	if protocol == "gemini" {
-		// Each of its clients has goroutines that never end, which no bubble allows: it is made before.
+		// Each SDK client has goroutines that never end, which a bubble does not allow: it is created outside.
 		target := provider.Target{BaseURL: "http://pipe"}
 		if _, err := provider.GeminiClient(target, key); err != nil {
 			t.Fatal(err)
@@ -92,9 +92,9 @@ func liveIn(t *testing.T, dir, protocol string, settings map[string]string, run 
 			d.settings[part+".provider"], d.settings[part+".endpoint"], d.settings[part+".api_key"] = protocol, d.provider.URL, key.Reveal()
 			d.settings[part+".model"] = "model-of-" + part
 		}
-		d.provider.Ignore(idle)
+		d.provider.Ignore(smallTalk)
 		arrived := make(chan struct{})
-		go func() { // the server waits for whoever wants to know what arrives
+		go func() { // the server blocks until its arrivals are received
 			for {
 				select {
 				case <-d.provider.Arrived():
@@ -116,7 +116,7 @@ func liveIn(t *testing.T, dir, protocol string, settings map[string]string, run 
 	})
 }
 
-// start starts the sidecar, with more settings than before.
+// start starts the sidecar with additional settings.
 func (d *day) start(settings map[string]string) {
 	d.Helper()
 	maps.Copy(d.settings, settings)
@@ -145,30 +145,30 @@ func (d *day) start(settings map[string]string) {
 	}
 }
 
-// wire is the way to the provider: it notes who goes along it.
-type wire struct {
+// callRecorder is the connection to the provider. It records calls.
+type callRecorder struct {
 	*http.Transport
 
 	mu     sync.Mutex
-	now    int // calls under way of text models
+	now    int // calls of text models in progress
 	most   int
 	all    []time.Time   // when they began
-	spoken map[int][]int // what of each user was decided, in order
+	spoken map[int][]int // decided dialogues of each user, in order
 }
 
 var numberedWords = regexp.MustCompile(`u(\d+)n(\d+)`)
 
-// idle is said in two of three dialogues, which are not worth remembering.
-const idle = "今天天气不错"
+// smallTalk is the text of two of three dialogues, which are not worth remembering.
+const smallTalk = "今天天气不错"
 
 func words(user, number int) string {
 	if number%3 == 0 {
 		return fmt.Sprintf("我平时爱喝点茶。u%dn%d", user, number)
 	}
-	return fmt.Sprintf("%s。u%dn%d", idle, user, number)
+	return fmt.Sprintf("%s。u%dn%d", smallTalk, user, number)
 }
 
-func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
+func (w *callRecorder) RoundTrip(r *http.Request) (*http.Response, error) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return nil, err
@@ -198,15 +198,15 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// begin forgets what was noted.
-func (w *wire) begin() {
+// begin resets the records.
+func (w *callRecorder) begin() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.most, w.all = w.now, nil
 }
 
-// since counts the calls that began in a time.
-func (w *wire) since(from time.Time, during time.Duration) (n int) {
+// since counts the calls that began since a time.
+func (w *callRecorder) since(from time.Time, during time.Duration) (n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, at := range w.all {
@@ -219,7 +219,7 @@ func (w *wire) since(from time.Time, during time.Duration) (n int) {
 
 func userName(u int) string { return fmt.Sprint("user", u) }
 
-// talk lets everybody say one thing, and returns the considerations' ids by user.
+// talk sends one dialogue for each user, and returns the considerations' ids by user.
 func (d *day) talk(users, number int, spread time.Duration) []string {
 	d.Helper()
 	ids := make([]string, users)
@@ -243,21 +243,20 @@ func (d *day) talk(users, number int, spread time.Duration) []string {
 	return ids
 }
 
-// TestDialoguesSurviveADayWithoutModels: the models are away for a day, in one way and another, while everybody goes on talking.
-// They are hardly asked meanwhile; and when they are back, every dialogue is considered once, in each user's order, by as many
-// workers as ever.
+// TestDialoguesSurviveADayWithoutModels: The models fail for a day, in several ways, while users talk. They are called rarely meanwhile.
+// After they recover, every dialogue is considered once, in each user's order, by all workers.
 func TestDialoguesSurviveADayWithoutModels(t *testing.T) {
 	for protocol, users := range map[string]int{"openai": dayUsers, "gemini": 6} {
 		t.Run(protocol, func(t *testing.T) {
-			live(t, protocol, map[string]string{"breaker.open_for": openFor.String()}, func(d *day) { d.withoutModels(users) })
+			runBubble(t, protocol, map[string]string{"breaker.open_for": openFor.String()}, func(d *day) { d.withoutModels(users) })
 		})
 	}
 }
 
 const (
-	// openFor is how long a model is left alone: longer than usual, because each attempt costs the test real time.
+	// openFor is how long a breaker stays open: longer than usual, because each attempt costs real time.
 	openFor = 2 * time.Minute
-	rounds  = 9 // of dialogues during the outage
+	rounds  = 9 // number of dialogues during the outage
 )
 
 var textParts = []providertest.Part{providertest.Decision, providertest.Summary}
@@ -276,7 +275,7 @@ func (d *day) withoutModels(users int) {
 		time.Sleep(time.Until(began.Add(time.Duration(round+1) * 24 * time.Hour / rounds)))
 	}
 	asked := w.since(began, 24*time.Hour)
-	// Decisions, and summaries of conversations, each have a breaker of their own.
+	// Decisions, and summaries of conversations, have separate breakers.
 	if limit := 2 * (int(24*time.Hour/openFor) + 20); asked > limit {
 		d.Errorf("during the outage the models were asked %d times, want at most %d", asked, limit)
 	}
@@ -304,7 +303,7 @@ func (d *day) withoutModels(users int) {
 	d.wantConsidered(dialogues)
 }
 
-// wantConsidered checks that each dialogue ended as it should, once, and that the models were asked in each user's order.
+// wantConsidered checks that each dialogue ended as expected, once, and that the models were called in each user's order.
 func (d *day) wantConsidered(dialogues [][]string) {
 	d.Helper()
 	worth := int32(0)
@@ -336,7 +335,7 @@ func (d *day) wantConsidered(dialogues [][]string) {
 			d.Context(),
 			&memsidecarv1.ListMemoriesRequest{Scope: sidecartest.Direct(userName(u)), PageSize: 1000},
 		))(d.T).GetMemories() {
-			if m.GetProvenance().GetConsiderationId() != "" { // and not a digest's
+			if m.GetProvenance().GetConsiderationId() != "" { // made by a consideration, not by a digest
 				mentions += m.GetMentionCount()
 			}
 		}
@@ -346,10 +345,10 @@ func (d *day) wantConsidered(dialogues [][]string) {
 	}
 }
 
-// TestDialogueFailsAfterMaxAge: what no model could consider within queue.max_age fails and says why, once it is tried; nothing of it is
-// lost, and it can be retried.
+// TestDialogueFailsAfterMaxAge: A dialogue that no model could consider within queue.max_age fails with the reason at its next attempt.
+// It is kept, and can be retried.
 func TestDialogueFailsAfterMaxAge(t *testing.T) {
-	live(t, "openai", map[string]string{"queue.max_age": "1h"}, func(d *day) {
+	runBubble(t, "openai", map[string]string{"queue.max_age": "1h"}, func(d *day) {
 		const users = 3
 		d.provider.Fail(providertest.ServerError, textParts...)
 		ids := d.talk(users, 0, time.Second)

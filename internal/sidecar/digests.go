@@ -16,16 +16,16 @@ import (
 	"github.com/memsidecar/memsidecar/internal/sqlstore"
 )
 
-// settleDigest chooses what extracts the findings of digests: the configured model, else the model that summarises, else the rules.
-func (m *models) settleDigest(summarizer llm.Model) error {
+// chooseDigest chooses what extracts the findings of digests: the configured model, else the model that summarises, else the rules.
+func (m *models) chooseDigest(summarizer llm.Model) error {
 	c := m.cfg.Digest
 	extractor := digest.Extractor(digestrules.New(m.rules, m.rules))
 	chosen := options(c.Text()).Generation
 	switch {
 	case c.Provider == ruleBased:
-		m.settled(partDigest, ruleBased, "the configuration says so", false)
+		m.recordChoice(partDigest, ruleBased, "the configuration says so", false)
 	case namesModel(c.Provider, c.Model, ruleBased):
-		target, key, err := m.locate(partDigest, named(c.Provider), c.Model)
+		target, key, err := m.locate(partDigest, configuredProvider(c.Provider), c.Model)
 		if err != nil {
 			return err
 		}
@@ -34,21 +34,21 @@ func (m *models) settleDigest(summarizer llm.Model) error {
 			return err
 		}
 		extractor = digestmodel.New(text, digestmodel.Options{Prompt: c.Prompt, Generation: chosen})
-		m.settled(partDigest, text.Name(), "the configuration says so", target.Remote())
+		m.recordChoice(partDigest, text.Name(), "the configuration says so", target.Remote())
 	case summarizer == nil:
-		m.settled(partDigest, ruleBased, "auto: as summary", false)
+		m.recordChoice(partDigest, ruleBased, "auto: as summary", false)
 	default:
 		extractor = digestmodel.New(summarizer, digestmodel.Options{Prompt: c.Prompt, Generation: chosen})
 		m.mu.Lock()
 		as := m.chosen[partSummary]
 		m.mu.Unlock()
-		m.settled(partDigest, summarizer.Name(), "auto: as summary", as.Remote)
+		m.recordChoice(partDigest, summarizer.Name(), "auto: as summary", as.Remote)
 	}
 	m.digests.Store(&extractor)
 	return nil
 }
 
-// chosenExtractor is the extractor that settleDigest chooses. Until then its calls fail, and digests are made later.
+// chosenExtractor is the extractor that chooseDigest chooses. Until then its calls fail, and digests are made later.
 type chosenExtractor struct{ models *models }
 
 // Name implements digest.Extractor.
@@ -76,7 +76,7 @@ type digests struct {
 	log      *slog.Logger
 }
 
-// newDigests returns what makes digests. The service is not started.
+// newDigests returns the digest service. The service is not started.
 func newDigests(p *components) *digests {
 	cfg := &p.cfg
 	d := &digests{
@@ -118,11 +118,12 @@ func newDigests(p *components) *digests {
 		MaxTokens:   cfg.Digest.MaxTokens,
 		Templates:   cfg.Digest.Templates,
 		Location:    p.location,
+		Now:         p.Now,
 		Workers:     cfg.Queue.Workers,
 		BackoffMin:  cfg.Queue.BackoffMin,
 		BackoffMax:  cfg.Queue.BackoffMax,
 		Heartbeat:   p.counts.Loop(loopDigests),
-		Unavailable: p.models.unavailable(p.models.partsOfDigests()...),
+		Unavailable: p.models.unavailable(p.models.digestParts()...),
 		Log:         p.Log,
 	})
 	if d.files != nil {

@@ -50,7 +50,9 @@ func (p *components) newManage() (*manage.Service, *manage.Eraser, *manage.Expor
 		Traces:         p.traces,
 		Purger:         p.storage,
 		Rewrite:        p.days.rewriteFiles,
+		Redactor:       writesRedactor(p.cfg, p.redactor),
 		Uncache:        reconcile.DropReadings,
+		Now:            p.Now,
 	})
 	eraser := manage.NewEraser(manage.EraserConfig{
 		Barriers:   []manage.Barrier{p.considerer, p.days.service},
@@ -58,6 +60,7 @@ func (p *components) newManage() (*manage.Service, *manage.Eraser, *manage.Expor
 		Purger:     p.storage,
 		Memories:   memories,
 		Sessions:   p.sessions,
+		Policies:   p.writer,
 		Traces:     p.traces,
 		Lists:      p.lists,
 	})

@@ -5,14 +5,14 @@ import (
 	"github.com/memsidecar/memsidecar/internal/usage/budget"
 )
 
-// tokenLimits says how many tokens a day each namespace and its users may take: what is configured for all, changed by the
-// first entry that fits.
+// tokenLimits returns the daily token budgets of each namespace and its users: the general configuration, changed by the first matching
+// entry.
 func tokenLimits(cfg config.Config) func(namespace string) budget.Limits {
 	general := budget.Limits{Namespace: cfg.LLM.DailyTokenBudget, User: cfg.LLM.DailyUserTokenBudget}
 	return func(namespace string) budget.Limits {
 		limits := general
 		for _, n := range cfg.Namespaces {
-			if !n.Fits(namespace) {
+			if !n.Matches(namespace) {
 				continue
 			}
 			if n.DailyTokenBudget != nil {

@@ -144,8 +144,9 @@ func options(c config.Model) model.Options {
 }
 
 func (m *models) record(ctx context.Context, part, name string, started time.Time, u llm.Usage, err error) {
+	took := time.Since(started)
 	call := usage.Call{
-		At: started, Part: part, Model: name, Latency: time.Since(started),
+		At: m.now().Add(-took), Part: part, Model: name, Latency: took,
 		InputTokens: u.InputTokens, OutputTokens: u.OutputTokens,
 	}
 	if err != nil {

@@ -63,6 +63,7 @@ type models struct {
 	environ  []string
 	redactor *redact.Redactor // nil: nothing is redacted
 	log      *slog.Logger
+	now      func() time.Time
 	rules    *rules.Rules
 	records  *sqlstore.Models
 	vectors  vectorstore.Backfill
@@ -90,7 +91,7 @@ type models struct {
 
 func newModels(p *components) (*models, error) {
 	m := &models{
-		cfg: p.cfg, environ: p.Environ, redactor: p.redactor, log: p.Log, rules: p.rules, records: p.records, vectors: p.store, calls: p.calls,
+		cfg: p.cfg, environ: p.Environ, redactor: p.redactor, log: p.Log, now: p.Now, rules: p.rules, records: p.records, vectors: p.store, calls: p.calls,
 		budget: p.meter, counts: p.counts, tracer: span.Tracer(p.tracing),
 		breakers: map[string]*breaker.Breaker{}, chosen: map[string]server.Component{},
 		deciding: decide.NewSwitch(), recovered: background.NewNotifier(),
@@ -98,7 +99,7 @@ func newModels(p *components) (*models, error) {
 	for _, part := range []string{partEmbedding, partDecision, partSummary, partDigest} {
 		m.breakers[part] = breaker.New(breaker.Config{
 			Name: part, FailureThreshold: uint32(p.cfg.Breaker.Failures), OpenFor: p.cfg.Breaker.OpenFor, //nolint:gosec // 1 to 1000
-			IsFailure: provider.IsFailure, Delay: provider.Delay, Log: p.Log, OnChange: m.changed,
+			IsFailure: provider.IsFailure, Delay: provider.RetryDelay, Log: p.Log, OnChange: m.changed,
 		})
 	}
 	if err := m.check(); err != nil {
@@ -112,8 +113,8 @@ func (m *models) check() error {
 	var errs []error
 	e := m.cfg.Embedding
 	if namesModel(e.Provider, e.Model, providerNone) {
-		_, _, err := m.locate(partEmbedding, named(e.Provider), e.Model)
-		errs = append(errs, inPart(partEmbedding, err))
+		_, _, err := m.locate(partEmbedding, configuredProvider(e.Provider), e.Model)
+		errs = append(errs, withPart(partEmbedding, err))
 	}
 	for part, c := range map[string]config.Model{partDecision: m.cfg.Decision, partSummary: m.cfg.Summary} {
 		if problem := model.ValidatePrompt(c.Prompt); problem != "" {
@@ -124,16 +125,16 @@ func (m *models) check() error {
 				"or say in summary.prompt what is worth remembering"))
 		}
 		if namesModel(c.Provider, c.Model, ruleBased) {
-			_, _, err := m.locate(part, named(c.Provider), c.Model)
-			errs = append(errs, inPart(part, err))
+			_, _, err := m.locate(part, configuredProvider(c.Provider), c.Model)
+			errs = append(errs, withPart(part, err))
 		}
 	}
 	if problem := digestmodel.ValidatePrompt(m.cfg.Digest.Prompt); problem != "" {
 		errs = append(errs, fmt.Errorf("digest.prompt %s", problem))
 	}
 	if d := m.cfg.Digest; namesModel(d.Provider, d.Model, ruleBased) {
-		_, _, err := m.locate(partDigest, named(d.Provider), d.Model)
-		errs = append(errs, inPart(partDigest, err))
+		_, _, err := m.locate(partDigest, configuredProvider(d.Provider), d.Model)
+		errs = append(errs, withPart(partDigest, err))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return ConfigError{fmt.Errorf("the configuration of the models is wrong:\n%w", err)}
@@ -141,7 +142,7 @@ func (m *models) check() error {
 	return nil
 }
 
-func inPart(part string, err error) error {
+func withPart(part string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -153,8 +154,8 @@ func namesModel(name, modelName, embedded string) bool {
 	return name != auto && name != embedded || strings.Contains(modelName, "/")
 }
 
-// named is the provider the configuration names, "" when it leaves it to the model's name.
-func named(name string) string {
+// configuredProvider is the provider the configuration names, "" when it leaves it to the model's name.
+func configuredProvider(name string) string {
 	if name == auto {
 		return ""
 	}
@@ -162,7 +163,7 @@ func named(name string) string {
 }
 
 // decision is which provider and model does a part, and why. An empty provider is the embedded one.
-type decision struct{ provider, model, why string }
+type decision struct{ provider, model, reason string }
 
 func (d decision) embedded() bool { return d.provider == "" && d.model == "" }
 
@@ -171,33 +172,33 @@ func (d decision) embedded() bool { return d.provider == "" && d.model == "" }
 func (m *models) choose(configured, modelName, embedded, recorded string) decision {
 	switch {
 	case configured == embedded:
-		return decision{why: "the configuration says so"}
+		return decision{reason: "the configuration says so"}
 	case namesModel(configured, modelName, embedded):
-		return decision{named(configured), modelName, "the configuration says so"}
+		return decision{configuredProvider(configured), modelName, "the configuration says so"}
 	case recorded == embedded || strings.HasPrefix(recorded, embedded+"/"):
-		return decision{why: "auto: the database was made with it"}
+		return decision{reason: "auto: the database was made with it"}
 	case recorded != "":
 		name, rest, _ := strings.Cut(recorded, "/")
 		return decision{name, rest, "auto: the database was made with it"}
 	case config.Getenv(m.environ, "GEMINI_API_KEY") != "":
 		return decision{"gemini", modelName, "auto: the database is new and GEMINI_API_KEY is set"}
 	}
-	return decision{why: "auto: the database is new and GEMINI_API_KEY is not set"}
+	return decision{reason: "auto: the database is new and GEMINI_API_KEY is not set"}
 }
 
-// settle chooses all models that are not chosen yet. It may be called again after an error.
-func (m *models) settle(ctx context.Context) error {
+// chooseAll chooses all models that are not chosen yet. It may be called again after an error.
+func (m *models) chooseAll(ctx context.Context) error {
 	var errs []error
 	if m.embedder.Fingerprint() == (embed.Fingerprint{}) {
-		errs = append(errs, m.settleEmbedding(ctx))
+		errs = append(errs, m.chooseEmbedding(ctx))
 	}
 	if !m.deciding.Chosen() {
-		errs = append(errs, m.settleDeciding(ctx))
+		errs = append(errs, m.chooseDeciding(ctx))
 	}
 	return errors.Join(errs...)
 }
 
-func (m *models) settleEmbedding(ctx context.Context) error {
+func (m *models) chooseEmbedding(ctx context.Context) error {
 	recorded, err := m.records.Choice(ctx, partEmbedding)
 	if err != nil {
 		return err
@@ -220,10 +221,10 @@ func (m *models) settleEmbedding(ctx context.Context) error {
 		return err
 	}
 	if changed {
-		d.why += "; until now it was " + recorded
+		d.reason += "; until now it was " + recorded
 	}
 	m.embedder.Use(embedder)
-	m.settled(partEmbedding, fingerprint.String(), d.why, remote)
+	m.recordChoice(partEmbedding, fingerprint.String(), d.reason, remote)
 	if changed {
 		m.log.Warn("the embedding model changed: keywords serve while memories are embedded anew in the background",
 			"from", recorded, "to", fingerprint.String())
@@ -250,12 +251,12 @@ func sizeOf(f embed.Fingerprint, providerName, modelName string) int {
 	return f.Dimensions
 }
 
-func (m *models) settleDeciding(ctx context.Context) error {
-	gate, err := m.settleGate(ctx)
+func (m *models) chooseDeciding(ctx context.Context) error {
+	gate, err := m.chooseGate(ctx)
 	if err != nil {
 		return fmt.Errorf("decision: %w", err)
 	}
-	summarizer, err := m.settleText(ctx, partSummary, m.cfg.Summary)
+	summarizer, err := m.chooseText(ctx, partSummary, m.cfg.Summary)
 	if err != nil {
 		return fmt.Errorf("summary: %w", err)
 	}
@@ -271,7 +272,7 @@ func (m *models) settleDeciding(ctx context.Context) error {
 			MaxRunes: m.cfg.Session.SummaryMaxChars, Generation: options(m.cfg.Summary).Generation,
 		})
 	}
-	if err := m.settleDigest(summarizer); err != nil {
+	if err := m.chooseDigest(summarizer); err != nil {
 		return fmt.Errorf("digest: %w", err)
 	}
 	m.conversations.Store(&conversations)
@@ -279,28 +280,28 @@ func (m *models) settleDeciding(ctx context.Context) error {
 	return nil
 }
 
-// settleGate chooses the model that decides before the extractor, or nil.
-func (m *models) settleGate(ctx context.Context) (decide.Gate, error) {
+// chooseGate chooses the model that decides before the extractor, or nil.
+func (m *models) chooseGate(ctx context.Context) (decide.Gate, error) {
 	if c := m.cfg.Decision; !namesModel(c.Provider, c.Model, ruleBased) {
-		m.settled(partDecision, noGate, "the configuration names no model: the extractor decides", false)
+		m.recordChoice(partDecision, noGate, "the configuration names no model: the extractor decides", false)
 		return nil, m.records.Choose(ctx, partDecision, noGate)
 	}
-	text, err := m.settleText(ctx, partDecision, m.cfg.Decision)
+	text, err := m.chooseText(ctx, partDecision, m.cfg.Decision)
 	if err != nil {
 		return nil, err
 	}
 	return model.NewGate(text, options(m.cfg.Decision))
 }
 
-// settleText chooses the text model of a part; nil are the rules.
-func (m *models) settleText(ctx context.Context, part string, c config.Model) (text llm.Model, err error) {
+// chooseText chooses the text model of a part; nil are the rules.
+func (m *models) chooseText(ctx context.Context, part string, c config.Model) (text llm.Model, err error) {
 	recorded, err := m.records.Choice(ctx, part)
 	if err != nil {
 		return nil, err
 	}
 	d := m.choose(c.Provider, c.Model, ruleBased, recorded)
 	if d.embedded() {
-		m.settled(part, ruleBased, d.why, false)
+		m.recordChoice(part, ruleBased, d.reason, false)
 		return nil, m.records.Choose(ctx, part, ruleBased)
 	}
 	target, key, err := m.locate(part, d.provider, d.model)
@@ -310,12 +311,12 @@ func (m *models) settleText(ctx context.Context, part string, c config.Model) (t
 	if text, err = m.stackText(part, target, key, c.Timeout); err != nil {
 		return nil, err
 	}
-	m.settled(part, text.Name(), d.why, target.Remote())
+	m.recordChoice(part, text.Name(), d.reason, target.Remote())
 	return text, m.records.Choose(ctx, part, text.Name())
 }
 
-// settled notes who does a part, and says so.
-func (m *models) settled(part, implementation, why string, remote bool) {
+// recordChoice records and logs the implementation of a part.
+func (m *models) recordChoice(part, implementation, why string, remote bool) {
 	m.mu.Lock()
 	m.chosen[part] = server.Component{Name: part, Implementation: implementation, Choice: why, Remote: remote}
 	m.mu.Unlock()
@@ -352,16 +353,16 @@ func (m *models) components() []server.Component {
 	return list
 }
 
-// settleAtStart waits a moment for the first choice: usually it is made at once, and until then answers are degraded.
-func (m *models) settleAtStart(ctx context.Context) error {
+// chooseAtStart waits briefly for the first choice, which usually needs no time. Until then answers are degraded.
+func (m *models) chooseAtStart(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	return m.settle(ctx)
+	return m.chooseAll(ctx)
 }
 
-// settleEventually repeats settle after an error until everything is chosen. chosen is called then.
-func (m *models) settleEventually(ctx context.Context, err error, again <-chan struct{}, chosen func()) {
-	for ; err != nil && ctx.Err() == nil; err = m.settle(ctx) {
+// chooseInBackground repeats chooseAll after errors until everything is chosen. Then it calls chosen.
+func (m *models) chooseInBackground(ctx context.Context, err error, again <-chan struct{}, chosen func()) {
+	for ; err != nil && ctx.Err() == nil; err = m.chooseAll(ctx) {
 		if !errors.Is(err, memory.ErrUnavailable) {
 			m.log.Warn("a model cannot be used yet; it is tried again", "error", err)
 		}

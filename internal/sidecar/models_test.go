@@ -13,7 +13,7 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// TestProvidersOverEachProtocol: embedding, decision and summary by a provider, over each protocol through the real SDKs.
+// TestProvidersOverEachProtocol: Embedding, decision and summary use a provider over each protocol through the real SDKs.
 func TestProvidersOverEachProtocol(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range sidecartest.Protocols() {
@@ -54,7 +54,7 @@ func TestProvidersOverEachProtocol(t *testing.T) {
 	}
 }
 
-// checkRequests looks at what the provider was sent.
+// checkRequests checks the requests that the provider received.
 func checkRequests(t *testing.T, protocol string, p *providertest.Server) {
 	t.Helper()
 	for _, part := range []providertest.Part{providertest.Embedding, providertest.Decision, providertest.Summary} {
@@ -88,8 +88,8 @@ func checkRequests(t *testing.T, protocol string, p *providertest.Server) {
 	}
 }
 
-// TestTextModelFaults: for everything that can go wrong with a decision or a summary, what becomes of the dialogue, of the breaker and
-// of Retrieve; and that it is remembered once the provider is well.
+// TestTextModelFaults: The test covers every fault of a decision or summary: the dialogue's state, the breaker's, Retrieve's answer, and
+// that the dialogue is remembered after the provider recovers.
 func TestTextModelFaults(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range sidecartest.Protocols() {
@@ -114,7 +114,7 @@ func TestTextModelFaults(t *testing.T) {
 					p := providertest.Start(t, 1000)
 					settings := sidecartest.UseProvider(protocol, p)
 					if fault == providertest.Hang {
-						settings = append(sidecartest.Impatient(part), settings...)
+						settings = append(sidecartest.ShortTimeouts(part), settings...)
 					}
 					r := sidecartest.Serve(t, settings...)
 					p.Fail(fault, part)
@@ -160,7 +160,7 @@ func TestTextModelFaults(t *testing.T) {
 							t,
 						)
 					}
-					request.Wait = sidecartest.Patiently()
+					request.Wait = sidecartest.LongWait()
 					if c := sidecartest.Must(r.ConsiderMemorizing(t.Context(), request))(t).GetConsideration(); c.GetId() != id ||
 						c.GetState() != memsidecarv1.ConsiderationState_CONSIDERATION_STATE_REMEMBERED {
 						t.Errorf("once the provider is well: %v", c)
@@ -175,8 +175,7 @@ func TestTextModelFaults(t *testing.T) {
 	}
 }
 
-// TestEmbeddingFaults: with the embedder away dialogues are remembered all the same, keywords recall, and the vectors
-// follow.
+// TestEmbeddingFaults: While the embedder is unavailable, dialogues are remembered and found by keywords. The vectors are added later.
 func TestEmbeddingFaults(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range sidecartest.Protocols() {
@@ -191,13 +190,13 @@ func TestEmbeddingFaults(t *testing.T) {
 				dir := t.TempDir()
 				settings := sidecartest.UseProvider(protocol, p)
 				if fault == providertest.Hang {
-					settings = append(sidecartest.Impatient(providertest.Embedding), settings...)
+					settings = append(sidecartest.ShortTimeouts(providertest.Embedding), settings...)
 				}
 				r := sidecartest.ServeIn(t, dir, settings...)
 				p.Fail(fault, providertest.Embedding)
 				c := r.Consider(t, sidecartest.Direct("u"), sidecartest.Said("我平时爱喝点茶。"))
 				if c.GetState() != memsidecarv1.ConsiderationState_CONSIDERATION_STATE_REMEMBERED {
-					t.Fatalf("with the embedder away: %v", c)
+					t.Fatalf("with the embedder unavailable: %v", c)
 				}
 				var degraded string
 				retrieve := func() *memsidecarv1.RetrieveResponse {
@@ -213,7 +212,7 @@ func TestEmbeddingFaults(t *testing.T) {
 					t.Errorf("retrieved %d, degraded %q; want the keyword hit and %q", len(resp.GetMemories()), degraded, words)
 				}
 				p.Fail(providertest.NoFault, providertest.Embedding)
-				if fault == providertest.BadRequest || fault == providertest.FewerDimensions { // refused texts are tried again after a restart
+				if fault == providertest.BadRequest || fault == providertest.FewerDimensions { // refused texts are retried after a restart
 					r.Stop()
 					r = sidecartest.ServeIn(t, dir, settings...)
 				}
@@ -227,7 +226,7 @@ func TestEmbeddingFaults(t *testing.T) {
 	}
 }
 
-// showsNoKey looks for the key wherever people look.
+// showsNoKey looks for the key in everything that people read.
 func showsNoKey(t *testing.T, r *sidecartest.Sidecar) {
 	t.Helper()
 	shown := r.Log.String() + protojson.Format(r.Status(t))
@@ -239,7 +238,8 @@ func showsNoKey(t *testing.T, r *sidecartest.Sidecar) {
 	}
 }
 
-// TestAcknowledgedDialoguesSurviveProviderOutages: what is acknowledged while every provider is down is remembered when they are back.
+// TestAcknowledgedDialoguesSurviveProviderOutages: Dialogues acknowledged while every provider is down are remembered when the providers
+// recover.
 func TestAcknowledgedDialoguesSurviveProviderOutages(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range sidecartest.Protocols() {
@@ -254,12 +254,12 @@ func TestAcknowledgedDialoguesSurviveProviderOutages(t *testing.T) {
 			}
 			id := sidecartest.Must(r.ConsiderMemorizing(t.Context(), request))(t).GetConsideration().GetId()
 			for range 2 {
-				<-p.Arrived() // it was tried
+				<-p.Arrived() // it was called
 				r.Stop()
 				r = sidecartest.ServeIn(t, dir, settings...)
 			}
 			p.Fail(providertest.NoFault, all...)
-			request.Wait = sidecartest.Patiently()
+			request.Wait = sidecartest.LongWait()
 			c := sidecartest.Must(r.ConsiderMemorizing(t.Context(), request))(t).GetConsideration()
 			if c.GetId() != id || c.GetState() != memsidecarv1.ConsiderationState_CONSIDERATION_STATE_REMEMBERED {
 				t.Errorf("%v", c)
@@ -271,7 +271,7 @@ func TestAcknowledgedDialoguesSurviveProviderOutages(t *testing.T) {
 	}
 }
 
-// TestAutomaticEmbeddingChoiceIsKept: what the database was made with is kept, when a key appears and when it is missing.
+// TestAutomaticEmbeddingChoiceIsKept: The database's model is kept when a key appears or disappears.
 func TestAutomaticEmbeddingChoiceIsKept(t *testing.T) {
 	t.Parallel()
 	p := providertest.Start(t, 1000)
@@ -293,7 +293,7 @@ func TestAutomaticEmbeddingChoiceIsKept(t *testing.T) {
 	uses(sidecartest.ServeWith(t, without, nil), "local")
 	uses(sidecartest.ServeWith(t, without, key, impatient...), "local")
 
-	// Without an endpoint of one's own a missing key is said, and nothing is sent or made anew.
+	// Without an endpoint a missing key is reported. Nothing is sent or rebuilt.
 	r := sidecartest.ServeWith(t, with, nil, "breaker.open_for=100ms")
 	sidecartest.Eventually(t, "the log names the missing key", func() bool { return strings.Contains(r.Log.String(), "set GEMINI_API_KEY") })
 	resp := sidecartest.Must(r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: sidecartest.Direct("u"), Query: "茶"}))(t)
@@ -302,14 +302,14 @@ func TestAutomaticEmbeddingChoiceIsKept(t *testing.T) {
 	}
 }
 
-// TestChangedModelRebuildsVectors: naming another model embeds everything anew, and keywords serve meanwhile.
+// TestChangedModelRebuildsVectors: Another model rebuilds all vectors. Keywords are used meanwhile.
 func TestChangedModelRebuildsVectors(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	r := sidecartest.ServeIn(t, dir)
 	r.Create(t, sidecartest.Direct("u"), "用户喜欢喝茶")
 	r.Stop()
-	p := providertest.Start(t, 500) // fewer than 768: found out by asking
+	p := providertest.Start(t, 500) // fewer than 768: detected by a call
 	p.Fail(providertest.Hang, providertest.Embedding)
 	settings := []string{
 		"embedding.provider=openai", "embedding.model=e", "embedding.endpoint=" + p.URL, "embedding.timeout=1s",
@@ -317,7 +317,7 @@ func TestChangedModelRebuildsVectors(t *testing.T) {
 	}
 	r = sidecartest.ServeIn(t, dir, settings...)
 	if got := r.Texts(t, sidecartest.Direct("u"), "喝茶"); len(got) != 1 {
-		t.Errorf("keywords find %q while the new model is away", got)
+		t.Errorf("keywords find %q while the new model is unavailable", got)
 	}
 	p.Fail(providertest.NoFault, providertest.Embedding)
 	sidecartest.Eventually(t, "it is embedded anew", func() bool {
@@ -335,7 +335,7 @@ func TestChangedModelRebuildsVectors(t *testing.T) {
 	}
 }
 
-// TestGenerationSettingsReachTheProvider: the settings of the sampling reach the provider, and the schema of the answer with them.
+// TestGenerationSettingsReachTheProvider: The sampling settings and the schema of the answer are sent to the provider.
 func TestGenerationSettingsReachTheProvider(t *testing.T) {
 	t.Parallel()
 	for protocol, want := range map[string]map[string][]string{
@@ -364,7 +364,7 @@ func TestGenerationSettingsReachTheProvider(t *testing.T) {
 	}
 }
 
-// TestLive asks the real Gemini; it runs where there is a key.
+// TestLive calls the real Gemini. It needs a key.
 func TestLive(t *testing.T) {
 	t.Parallel()
 	key := os.Getenv("GEMINI_API_KEY")

@@ -118,7 +118,7 @@ func operatorsOnly(tokens server.Authenticator) func(http.Handler) http.Handler 
 				http.Error(w, err.Error(), http.StatusUnauthorized)
 				return
 			}
-			if err := cmp.Or(grant.Permit(access.Admin), grant.Everywhere()); err != nil {
+			if err := cmp.Or(grant.CheckLevel(access.Admin), grant.CheckAllNamespaces()); err != nil {
 				http.Error(w, err.Error(), http.StatusForbidden)
 				return
 			}

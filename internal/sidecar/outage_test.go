@@ -13,12 +13,12 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// TestStorageOutageDegradesAnswers: a database that cannot be used does not keep the bot from going on, and nothing has to be restarted.
+// TestStorageOutageDegradesAnswers: Without a usable database the bot still gets answers, and no restart is needed.
 func TestStorageOutageDegradesAnswers(t *testing.T) {
 	t.Parallel()
 	for name, outage := range sidecartest.Outages {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // each waits for the next attempt to open the database
+			t.Parallel() // waits for the next attempt to open the database
 			dir := filepath.Join(t.TempDir(), "data")
 			outage.Cause(t, dir)
 			r := sidecartest.ServeIn(t, dir)
@@ -58,7 +58,7 @@ func TestStorageOutageDegradesAnswers(t *testing.T) {
 	}
 }
 
-// wantDegraded checks what every call answers while storage is down.
+// wantDegraded checks every call's answer while storage is down.
 func wantDegraded(t *testing.T, r *sidecartest.Sidecar, reason string) {
 	t.Helper()
 	resp := sidecartest.Must(r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: sidecartest.Direct("u"), Query: "peanuts"}))(t)

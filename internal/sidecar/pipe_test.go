@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// pipes is a listener whose connections stay in memory, for servers of HTTP. Bufconn is none for those: when net/http ends a read by a
-// deadline in the past, and takes the deadline back, it may come into effect afterwards, and the next read fails for no reason.
+// pipes is an in-memory listener for HTTP servers. Bufconn does not work for them: net/http ends a read by a deadline in the past and
+// then removes the deadline. In Bufconn the deadline may take effect afterwards, and the next read fails.
 type pipes struct {
 	made   chan net.Conn
 	closed chan struct{}

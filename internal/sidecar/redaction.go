@@ -11,8 +11,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/session"
 )
 
-// The decorators that take secrets out of what summaries, digests and topics are made of. The nil Redactor changes nothing.
-// Considerations and traces take them out themselves, because they say what there was.
+// Decorators that redact the input of summaries, digests and topics. The nil Redactor changes nothing.
+// Considerations and traces redact themselves, because they report the kinds of secrets.
 
 // redactedSummaries are summaries of conversations.
 type redactedSummaries struct {
@@ -30,7 +30,7 @@ func (r redactedSummaries) Summarize(ctx context.Context, s session.Summarizing)
 	return r.Summarizer.Summarize(ctx, s)
 }
 
-// redactedFindings are what digests tell.
+// redactedFindings redacts the findings of digests.
 type redactedFindings struct {
 	digest.Extractor
 	redactor *redact.Redactor
@@ -48,7 +48,7 @@ func (r redactedFindings) Extract(ctx context.Context, p digest.Piece) ([]digest
 	return r.Extractor.Extract(ctx, p)
 }
 
-// redactedSource is what topics are counted in.
+// redactedSource redacts the messages of topics.
 type redactedSource struct {
 	topics.Source
 	redactor *redact.Redactor
@@ -63,7 +63,7 @@ func (r redactedSource) Messages(ctx context.Context, q topics.Query) (messages 
 	return messages, truncated, err
 }
 
-// writesRedactor takes secrets out of memories that callers write themselves; nil when these are stored as they were sent.
+// writesRedactor redacts memories that callers write directly; nil if they are stored unchanged.
 func writesRedactor(cfg config.Config, redactor *redact.Redactor) *redact.Redactor {
 	if !cfg.Redact.DirectWrites {
 		return nil
@@ -71,7 +71,7 @@ func writesRedactor(cfg config.Config, redactor *redact.Redactor) *redact.Redact
 	return redactor
 }
 
-// historyRedactor takes secrets out of messages before they are stored; nil when they are stored as they were sent.
+// historyRedactor redacts messages before they are stored; nil if they are stored unchanged.
 func historyRedactor(cfg config.Config, redactor *redact.Redactor) *redact.Redactor {
 	if !cfg.History.Redact {
 		return nil

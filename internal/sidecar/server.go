@@ -3,7 +3,8 @@ package sidecar
 import (
 	"context"
 
-	"github.com/memsidecar/memsidecar/internal/lang/topics"
+	"github.com/memsidecar/memsidecar/internal/digest"
+	"github.com/memsidecar/memsidecar/internal/manage"
 	"github.com/memsidecar/memsidecar/internal/manage/audit"
 	"github.com/memsidecar/memsidecar/internal/server"
 	"github.com/memsidecar/memsidecar/internal/sqlstore"
@@ -15,30 +16,28 @@ func (p *components) newServer(context.Context) error {
 	memories, eraser, exporter := p.newManage()
 	p.server = server.New(server.Deps{
 		Memories: server.MemoryDeps{
-			Considerer:    p.considerer,
-			Queue:         p.jobs,
-			Retriever:     p.Retriever,
-			Memories:      memories,
-			Store:         p.store,
-			Curve:         p.curve,
-			Conversations: p.Sessions,
+			Considerer: p.considerer,
+			Queue:      p.jobs,
+			Retriever:  p.Retriever,
+			Memories:   memories,
+			Store:      p.store,
+			Curve:      p.curve,
 		},
 		Users: server.UserDeps{
 			List:          sqlstore.NewUsers(p.storage).List,
 			Eraser:        eraser,
 			Exporter:      exporter,
-			Settings:      p.settings,
+			Settings:      &manage.Settings{Store: p.settings},
 			Conversations: p.Sessions,
 			Lists:         p.numbered,
 		},
 		Sessions: server.SessionDeps{
 			Conversations: p.Sessions,
 			Eraser:        eraser,
-			Topics:        topics.NewCounter(redactedSource{sqlstore.NewTopics(p.storage), p.redactor}),
 		},
 		Lists: p.numbered,
 		Digests: server.DigestDeps{
-			Considerer: p.considerer,
+			Summarizer: &digest.Summarizer{Digests: p.days.service, Considerer: p.considerer},
 			Digests:    p.days.service,
 			Notebook:   p.days.notebook,
 		},
@@ -46,17 +45,17 @@ func (p *components) newServer(context.Context) error {
 		Admin: server.AdminDeps{
 			Status:  status{p},
 			Queue:   p.jobs,
-			Auditor: audit.New(p.store, audit.Options{Fingerprint: p.models.fingerprint, Retention: p.curve.Score}),
+			Auditor: audit.New(p.store, audit.Options{Fingerprint: p.models.fingerprint, Retention: p.curve.Score, Now: p.Now}),
 			Prices:  cfg.LLM.Prices,
 		},
 		Storage: p.state(),
 		Calls:   eraser,
-		Tokens:  p.entrance.authenticator(),
+		Tokens:  p.security.authenticator(),
 		Limiter: limiter(cfg),
 		PageKey: func(ctx context.Context) ([]byte, error) { return sqlstore.NewKeys(p.storage).Get(ctx, "page_tokens") },
 	}, server.Options{
 		Version:         Version(),
-		TLS:             p.entrance.config(),
+		TLS:             p.security.config(),
 		MaxRequestBytes: cfg.MaxRequestBytes,
 		Bytes:           p.bytes,
 		Visibility:      cfg.Policy(),
@@ -69,8 +68,7 @@ func (p *components) newServer(context.Context) error {
 		MinRelevance:    cfg.Retrieval.MinRelevance,
 		MaxContextChars: cfg.Retrieval.MaxContextChars,
 		NotebookEntries: cfg.Notebook.MaxEntries,
-		RedactHistory:   historyRedactor(p.cfg, p.redactor),
-		RedactWrites:    writesRedactor(p.cfg, p.redactor),
+		Now:             p.Now,
 		Answered:        p.counts.Call,
 		Tracing:         p.tracing,
 		Log:             p.Log,

@@ -5,16 +5,18 @@ import (
 	"errors"
 
 	"github.com/memsidecar/memsidecar/internal/config"
+	"github.com/memsidecar/memsidecar/internal/lang/topics"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/retrieve/recall"
 	"github.com/memsidecar/memsidecar/internal/session"
 	"github.com/memsidecar/memsidecar/internal/session/summary/extract"
+	"github.com/memsidecar/memsidecar/internal/sqlstore"
 )
 
-// newIndexing returns the worker that indexes messages, so that they can be found by what they say.
+// newIndexing returns the worker that indexes messages for search.
 func (p *components) newIndexing() *recall.Worker {
 	cfg := &p.cfg
-	policy := policies(p.cfg)
+	policy := namespacePolicies(p.cfg)
 	return recall.NewWorker(p.past, &p.models.embedder, recall.Options{
 		Vectors:    cfg.History.Vectors,
 		ChunkSize:  cfg.Embedding.ChunkSize,
@@ -26,13 +28,14 @@ func (p *components) newIndexing() *recall.Worker {
 	})
 }
 
-// newWriter returns what adds messages to sessions.
+// newWriter returns the writer of sessions.
 func (p *components) newWriter() *session.Writer {
 	cfg := &p.cfg
 	config := session.WriterConfig{
 		Store:    p.sessions,
 		Settings: p.settings,
-		Policies: policies(p.cfg),
+		Policies: namespacePolicies(p.cfg),
+		Redactor: historyRedactor(p.cfg, p.redactor),
 		Digest:   p.days.rule,
 		Lists:    p.shownLists,
 		Appended: func() {
@@ -42,6 +45,7 @@ func (p *components) newWriter() *session.Writer {
 		FailureMaxRunes: cfg.Session.FailureMaxChars,
 		FailurePhrases:  cfg.Session.FailurePhrases,
 		ClaimMaxRunes:   cfg.Session.ClaimMaxChars,
+		Now:             p.Now,
 	}
 	if cfg.Session.SummaryMaxChars > 0 {
 		config.SummaryWindow = cfg.Session.MaxMessages
@@ -53,10 +57,10 @@ func (p *components) newWriter() *session.Writer {
 func (p *components) startSessions() {
 	cfg := &p.cfg
 	parts := session.Deps{
-		Considerer:     p.considerer,
-		Traces:         p.traces,
-		StorageProblem: p.state().Problem,
-		WriteProblem:   p.state().WriteProblem,
+		Considerer: p.considerer,
+		Topics:     topics.NewCounter(redactedSource{sqlstore.NewTopics(p.storage), p.redactor}),
+		Traces:     p.traces,
+		Storage:    p.state(),
 	}
 	if cfg.Session.SummaryMaxChars > 0 {
 		parts.Summarizer = redactedSummaries{chosenSummarizer{p.models}, p.redactor}
@@ -101,8 +105,8 @@ func window(cfg config.Config) session.Limits {
 	return session.Limits{MaxMessages: cfg.Session.MaxMessages, MaxTurns: cfg.Session.MaxTurns, MaxRunes: cfg.Session.MaxChars}
 }
 
-// policies says what holds in each namespace: what is configured for all, changed by the first entry that fits.
-func policies(cfg config.Config) func(namespace string) session.Policy {
+// namespacePolicies returns the policy of each namespace: the general configuration, changed by the first matching entry.
+func namespacePolicies(cfg config.Config) session.Policies {
 	general := session.Policy{
 		Enabled: cfg.Session.Enabled, MemorizeEvery: cfg.Session.MemorizeEvery, Idle: cfg.Session.Idle, TTL: cfg.Session.TTL,
 		Retention: cfg.History.Retention,
@@ -110,7 +114,7 @@ func policies(cfg config.Config) func(namespace string) session.Policy {
 	return func(namespace string) session.Policy {
 		policy := general
 		for _, n := range cfg.Namespaces {
-			if !n.Fits(namespace) {
+			if !n.Matches(namespace) {
 				continue
 			}
 			if n.SessionEnabled != nil {

@@ -29,7 +29,7 @@ type Sidecar struct {
 	// APIAddr is where it answers calls as JSON over HTTP; nil if it does not.
 	APIAddr net.Addr
 
-	// connections and bytes bound what callers can make the process hold.
+	// connections and bytes limit the memory that callers can occupy.
 	connections *inflight.Connections
 	bytes       *inflight.Bytes
 
@@ -38,33 +38,36 @@ type Sidecar struct {
 	Sessions  *session.Service
 
 	server   *server.Server
-	entrance *entrance
+	security *security
 	indexing *recall.Worker
 	failed   chan error // receives the error of a listener that ended without being stopped
 	closers  []func(context.Context)
 }
 
-// Options are what a sidecar takes from its process.
+// Options are the environment of a sidecar.
 type Options struct {
 	// Environ is the environment, as os.Environ returns it: keys of model providers and the variables of OpenTelemetry are read from it.
 	Environ []string
 	// Listen opens the gRPC listener; nil listens on the configured address.
 	Listen func(context.Context) (net.Listener, error)
-	Log    *slog.Logger
+	// Now is the clock by which the use cases tell the day, and what is due or expired; nil is time.Now. It must run: what is due is
+	// waited for. Durations, deadlines and traces are measured with the machine's clock, and so is which memories are expired in the index.
+	Now func() time.Time
+	Log *slog.Logger
 }
 
-// ConfigError is a configuration that no sidecar can start with. It can be corrected without looking at the machine.
+// ConfigError means that no sidecar can start with the configuration, on any machine.
 type ConfigError struct{ error }
 
 // Unwrap returns the cause.
 func (e ConfigError) Unwrap() error { return e.error }
 
-// Check reports what is wrong with a configuration, as far as that can be found without opening the storage or asking a model.
+// Check reports mistakes in a configuration that can be found without opening the storage or calling a model.
 func Check(cfg config.Config, environ []string) error {
 	if err := (&models{cfg: cfg, environ: environ}).check(); err != nil {
 		return err
 	}
-	_, err := openEntrance(&cfg, slog.New(slog.DiscardHandler))
+	_, err := openSecurity(&cfg, slog.New(slog.DiscardHandler))
 	return err
 }
 
@@ -78,12 +81,15 @@ func Start(ctx context.Context, cfg config.Config, options Options) (_ *Sidecar,
 			s.Stop(ctx)
 		}
 	}()
+	if options.Now == nil {
+		options.Now = time.Now
+	}
 	p := &components{Sidecar: s, Options: options, cfg: cfg, redactor: cfg.Redact.Redactor(), changed: background.NewNotifier()}
 	if p.location, err = time.LoadLocation(cfg.TimeZone); err != nil {
 		return nil, err
 	}
 	// The listener comes first: a second sidecar on the same port should say so, and not that the folder is locked.
-	if s.entrance, err = openEntrance(&p.cfg, p.Log); err != nil {
+	if s.security, err = openSecurity(&p.cfg, p.Log); err != nil {
 		return nil, err
 	}
 	if options.Listen == nil {
@@ -95,7 +101,7 @@ func Start(ctx context.Context, cfg config.Config, options Options) (_ *Sidecar,
 	}
 	listener = s.connections.Listen(listener)
 	s.Addr = listener.Addr()
-	s.onStop(func(context.Context) { _ = listener.Close() }) // closed already, unless something below failed
+	s.onStop(func(context.Context) { _ = listener.Close() }) // the server closed it before, unless a step below failed
 	for _, step := range []func(context.Context) error{
 		p.startMetrics, p.openStorage, p.startModels, p.startReading, p.startWriting, p.startCleanup, p.newServer, p.startOps,
 		func(ctx context.Context) error { return p.serve(ctx, listener) },
@@ -108,16 +114,16 @@ func Start(ctx context.Context, cfg config.Config, options Options) (_ *Sidecar,
 	return s, nil
 }
 
-// CatchUp waits until everything that was said can be recalled. It is for programs that measure recall.
+// CatchUp waits until all messages can be recalled. It is for programs that measure recall.
 func (s *Sidecar) CatchUp() { s.indexing.CatchUp() }
 
 func (s *Sidecar) onStop(closer func(context.Context)) { s.closers = append(s.closers, closer) }
 
 // Reloadable reports whether there are tokens or certificates to read again.
-func (s *Sidecar) Reloadable() bool { return s.entrance.reloadable() }
+func (s *Sidecar) Reloadable() bool { return s.security.reloadable() }
 
 // Reload reads tokens and certificates again, as SIGHUP does. A change of their files is noticed without it.
-func (s *Sidecar) Reload() { s.entrance.reload() }
+func (s *Sidecar) Reload() { s.security.reload() }
 
 // Wait returns nil when the context ends, or an error when a listener failed.
 func (s *Sidecar) Wait(ctx context.Context) error {

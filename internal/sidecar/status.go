@@ -30,7 +30,7 @@ func (s status) Process() server.Process { return server.Process(s.p.counts.Proc
 func (s status) Pending() server.Pending { return server.Pending(s.p.jobs.Pending()) }
 
 // PurgePendingSince implements server.Status.
-func (s status) PurgePendingSince() time.Time { return s.p.storage.PurgeWaiting() }
+func (s status) PurgePendingSince() time.Time { return s.p.storage.PurgePendingSince() }
 
 // Fingerprint implements server.Status.
 func (s status) Fingerprint() string { return s.p.models.fingerprint() }
@@ -65,8 +65,8 @@ func (m *models) changed(status breaker.Status) {
 	}
 }
 
-// unavailable says whether a model is unavailable that does one of the parts, and when it may be asked again. What is done by rules has a
-// breaker that never opens.
+// unavailable reports whether the model of one of the parts is unavailable, and when it may be called again. The breaker of rules never
+// opens.
 func (m *models) unavailable(parts ...string) retry.Unavailable {
 	return func() (until time.Time, unavailable bool) {
 		for _, part := range parts {
@@ -84,10 +84,10 @@ func (m *models) unavailable(parts ...string) retry.Unavailable {
 }
 
 // The parts that background work needs. Vectors are made later, so considering needs none.
-func partsOfConsidering() []string { return []string{partDecision, partSummary} }
+func considerParts() []string { return []string{partDecision, partSummary} }
 
-// partsOfDigests are those of the model that settleDigest chooses.
-func (m *models) partsOfDigests() []string {
+// digestParts are those of the model that chooseDigest chooses.
+func (m *models) digestParts() []string {
 	switch c := m.cfg.Digest; {
 	case c.Provider == ruleBased:
 		return nil

@@ -44,7 +44,7 @@ func (p *components) openStorage(ctx context.Context) (err error) {
 	p.sessions = sqlstore.NewSessions(p.storage, p.jobs)
 	p.sessions.Quotas = p.quotas
 	p.past = sqlstore.NewRecall(p.storage)
-	p.lists = sqlstore.NewResults(p.storage)
+	p.lists = sqlstore.NewNumberedLists(p.storage)
 	p.lists.Quotas = p.quotas
 	return nil
 }
@@ -67,10 +67,10 @@ func EncryptionKey(cfg config.Encryption) func() (seal.Key, error) {
 	}
 }
 
-// storageState reports whether the database is available. It implements server.Storage.
+// storageState reports whether the database is available. It implements memory.Storage.
 type storageState struct{ storage *sqlite.Storage }
 
-// Problem implements server.Storage.
+// Problem implements memory.Storage.
 func (s storageState) Problem() string {
 	if status := s.storage.Status(); status.State != breaker.Closed {
 		return status.Reason
@@ -78,7 +78,7 @@ func (s storageState) Problem() string {
 	return ""
 }
 
-// WriteProblem implements server.Storage.
+// WriteProblem implements memory.Storage.
 func (s storageState) WriteProblem() string {
 	if status := s.storage.WriteStatus(); status.State != breaker.Closed && s.Problem() == "" {
 		return readOnly + status.Reason
@@ -110,7 +110,7 @@ func (p *components) state() storageState { return storageState{p.storage} }
 // watchStorage reports the state of storage to health checks, and calls recovered when it accepts writes again. It runs in the background,
 // because the breaker's callback must not block.
 func (p *components) watchStorage(ctx context.Context, recovered func()) {
-	background.Run(ctx, p.changed, func() (again time.Time) {
+	background.Run(ctx, time.Now, p.changed, func() (again time.Time) {
 		readable := p.state().Problem() == ""
 		writable := readable && p.state().WriteProblem() == ""
 		p.server.SetStorageServing(readable, writable)

@@ -10,8 +10,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// TestBrokenSummaryIsReplacedByAnExtract: over both protocols, a model that answers with broken JSON is asked once more, then
-// the summary is extracted. The counter says so.
+// TestBrokenSummaryIsReplacedByAnExtract: Over both protocols, a model that answers with broken JSON is asked once more, then the summary
+// is extracted. A metric counts it.
 func TestBrokenSummaryIsReplacedByAnExtract(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range sidecartest.Protocols() {
@@ -20,7 +20,7 @@ func TestBrokenSummaryIsReplacedByAnExtract(t *testing.T) {
 				p := providertest.Start(t, 1000)
 				r := sidecartest.Serve(t, append(sidecartest.UseProvider(protocol, p), "session.memorize_every=0", "digest.enabled=false", "http.listen=127.0.0.1:0")...)
 				p.Fail(fault, providertest.Summary)
-				scope := sidecartest.Within(sidecartest.Direct("u"), "s")
+				scope := sidecartest.InSession(sidecartest.Direct("u"), "s")
 				for i := range 8 {
 					r.AppendTo(t, scope, sidecartest.Said(fmt.Sprintf("我对花生过敏，第%d次说了", i)), sidecartest.Answered("好的，记住了。"))
 				}

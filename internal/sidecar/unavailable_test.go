@@ -16,14 +16,14 @@ import (
 
 const (
 	limitedUsers = 20
-	// soonAfter bounds the time from a provider's recovery to the end of all postponed work: the longest time for which a
-	// breaker stays open, and then some for the work.
-	soonAfter = 4 * time.Minute
+	// recoveryTime bounds the time from a provider's recovery to the end of all postponed work: the longest time that a breaker stays open,
+	// and some time for the work.
+	recoveryTime = 4 * time.Minute
 )
 
 var allParts = append([]providertest.Part{providertest.Embedding, providertest.Digest}, textParts...)
 
-// state is the state of a consideration of user u.
+// state returns the state of a consideration of user u.
 func (d *day) state(u int, id string) *memsidecarv1.Consideration {
 	d.Helper()
 	return sidecartest.Must(d.GetConsideration(d.Context(), &memsidecarv1.GetConsiderationRequest{
@@ -31,8 +31,8 @@ func (d *day) state(u int, id string) *memsidecarv1.Consideration {
 	}))(d.T).GetConsideration()
 }
 
-// pending counts the considerations that have not ended, and checks that none is due later than the longest pause between two
-// attempts of its own.
+// pending counts the unfinished considerations, and checks that each is due no later than after the longest pause between its own
+// attempts.
 func (d *day) pending(dialogues [][]string) (n int) {
 	d.Helper()
 	var latest time.Duration
@@ -54,13 +54,13 @@ func (d *day) pending(dialogues [][]string) (n int) {
 	return n
 }
 
-// TestLongRetryAfterDelaysNoUser: a provider answers 429 and asks to be left alone for a day, and works again after seconds. All
-// dialogues are considered within minutes, in each user's order and by as many workers as ever, and so is all other
-// background work: vectors, digests, and summaries of conversations.
+// TestLongRetryAfterDelaysNoUser: A provider answers 429 with a retry delay of a day, but works again after seconds. All dialogues are
+// considered within minutes, in each user's order and by all workers. So is all other background work: vectors, digests, and summaries of
+// conversations.
 func TestLongRetryAfterDelaysNoUser(t *testing.T) {
 	for _, protocol := range sidecartest.Protocols() {
 		t.Run(protocol, func(t *testing.T) {
-			live(t, protocol, map[string]string{"digest.interval": "1", "session.max_messages": "3", "session.max_turns": "2"}, func(d *day) {
+			runBubble(t, protocol, map[string]string{"digest.interval": "1", "session.max_messages": "3", "session.max_turns": "2"}, func(d *day) {
 				dialogues := [][]string{d.talk(limitedUsers, 0, time.Second)}
 				time.Sleep(10 * time.Minute)
 				d.provider.Fail(providertest.DayLimit, allParts...)
@@ -73,14 +73,14 @@ func TestLongRetryAfterDelaysNoUser(t *testing.T) {
 				if n := d.pending(dialogues); n != 3*limitedUsers {
 					d.Errorf("%d considerations are pending, want %d", n, 3*limitedUsers)
 				}
-				// A call that was under way when the breaker opened is no second attempt: at most one for each worker.
+				// A call in progress when the breaker opened is not a second attempt: one for each worker at most.
 				if asked := d.wire.since(began, time.Minute); asked > 3*2*d.workers {
 					d.Errorf("the provider was asked %d times although it asked to be left alone", asked)
 				}
 				digested := len(d.provider.Requests(providertest.Digest))
 				d.provider.Fail(providertest.NoFault, allParts...)
 				d.wire.begin()
-				time.Sleep(soonAfter)
+				time.Sleep(recoveryTime)
 				if d.wire.most > d.workers*2 { // considerations, and summaries of conversations
 					d.Errorf("%d calls were under way at once, with %d workers", d.wire.most, d.workers)
 				}
@@ -94,7 +94,7 @@ func TestLongRetryAfterDelaysNoUser(t *testing.T) {
 	}
 }
 
-// wantVectors checks that all users' memories are found by their vectors.
+// wantVectors checks that vector search finds all users' memories.
 func (d *day) wantVectors(users int) {
 	d.Helper()
 	for u := range users {
@@ -105,8 +105,8 @@ func (d *day) wantVectors(users int) {
 	}
 }
 
-// TestRestartRetriesPostponedWork: what was postponed because of a provider is due when the sidecar starts: with the same provider, and
-// with rules in its place, while the provider refuses as before.
+// TestRestartRetriesPostponedWork: Work postponed because of a provider is due when the sidecar starts: with the same provider, and with
+// rules instead, while the provider still refuses.
 func TestRestartRetriesPostponedWork(t *testing.T) {
 	for name, settings := range map[string]map[string]string{
 		"the provider recovered": nil,
@@ -114,7 +114,7 @@ func TestRestartRetriesPostponedWork(t *testing.T) {
 	} {
 		for _, protocol := range sidecartest.Protocols() {
 			t.Run(name+" "+protocol, func(t *testing.T) {
-				live(t, protocol, nil, func(d *day) {
+				runBubble(t, protocol, nil, func(d *day) {
 					d.provider.Fail(providertest.DayLimit, allParts...)
 					dialogues := [][]string{d.talk(limitedUsers, 0, time.Second)}
 					time.Sleep(10 * time.Minute) // several attempts were refused
@@ -136,10 +136,11 @@ func TestRestartRetriesPostponedWork(t *testing.T) {
 	}
 }
 
-// TestRetryIncludesEarlierPendingDialogues: RetryConsideration makes what is pending due, with the dialogues of the user that come before it.
+// TestRetryIncludesEarlierPendingDialogues: RetryConsideration makes a pending consideration due, together with the user's earlier
+// dialogues.
 func TestRetryIncludesEarlierPendingDialogues(t *testing.T) {
 	settings := map[string]string{"queue.backoff_min": "2h", "queue.backoff_max": "2h", "breaker.failures": "1000"}
-	live(t, "openai", settings, func(d *day) {
+	runBubble(t, "openai", settings, func(d *day) {
 		d.provider.Fail(providertest.ServerError, textParts...)
 		first, second := d.talk(1, 0, time.Second)[0], d.talk(1, 3, time.Second)[0]
 		time.Sleep(10 * time.Second)
@@ -166,8 +167,8 @@ func TestRetryIncludesEarlierPendingDialogues(t *testing.T) {
 	})
 }
 
-// TestClockSetBackDelaysNothing: the machine's clock was ahead, of which the database has due times, and is right again at the next start:
-// nothing waits until it comes round.
+// TestClockSetBackDelaysNothing: The clock was ahead, so the database has due times in the future. After a restart with a correct clock
+// nothing waits for them.
 func TestClockSetBackDelaysNothing(t *testing.T) {
 	for ahead, name := range map[time.Duration]string{90 * time.Minute: "ninety minutes", 365 * 24 * time.Hour: "a year"} {
 		t.Run(name, func(t *testing.T) {
@@ -176,9 +177,9 @@ func TestClockSetBackDelaysNothing(t *testing.T) {
 				"digest.interval": "1", "session.max_messages": "3", "session.max_turns": "2", "memories.withdrawn_grace": "1h", "log.level": "warn",
 			}
 			var dialogues [][]string
-			liveIn(t, dir, "openai", settings, func(d *day) {
+			runBubbleIn(t, dir, "openai", settings, func(d *day) {
 				d.stop()
-				time.Sleep(ahead) // while nothing runs: each tick costs the test real time
+				time.Sleep(ahead) // while nothing runs: each tick costs real time
 				d.start(nil)
 				d.provider.Fail(providertest.ServerError, allParts...)
 				for number := range 3 {
@@ -186,8 +187,8 @@ func TestClockSetBackDelaysNothing(t *testing.T) {
 				}
 				time.Sleep(20 * time.Minute)
 			})
-			liveIn(t, dir, "openai", settings, func(d *day) { // bubbles begin at the same time
-				time.Sleep(soonAfter)
+			runBubbleIn(t, dir, "openai", settings, func(d *day) { // bubbles begin at the same time
+				time.Sleep(recoveryTime)
 				if n := d.pending(dialogues); n != 0 {
 					d.Errorf("%d considerations are pending", n)
 				}

@@ -12,24 +12,24 @@ import (
 
 // warn logs settings that an operator may not have intended.
 func (s *Sidecar) warn(cfg *config.Config, log *slog.Logger) {
-	tokens, file := s.entrance.tokens, cfg.Auth.TokensFile
+	tokens, file := s.security.tokens, cfg.Auth.TokensFile
 	switch {
 	case tokens == nil:
 	case tokens.Count() == 0:
 		log.Warn("the token file is empty, so every call is refused: create a token with memsidecar token create", "file", file)
-	case access.Exposed(file):
+	case access.WorldReadable(file):
 		log.Warn("every user of this machine can read the token file: run chmod 600 on it", "file", file)
 	}
 	for _, addr := range []net.Addr{s.Addr, s.APIAddr} {
-		if addr == nil || listen.Local(addr.String()) {
+		if addr == nil || listen.IsLocal(addr.String()) {
 			continue
 		}
-		if s.entrance.tls == nil || tokens == nil && cfg.TLS.ClientCAFile == "" {
+		if s.security.tls == nil || tokens == nil && cfg.TLS.ClientCAFile == "" {
 			log.Warn("insecure is set: the sidecar listens outside of loopback without TLS or without authentication; anyone who can connect "+
 				"to this address or read its traffic can read and delete all memories", "address", addr.String())
 		}
 	}
-	if file := cfg.Encryption.KeyFile; file != "" && seal.Exposed(file) {
+	if file := cfg.Encryption.KeyFile; file != "" && seal.WorldReadable(file) {
 		log.Warn("every user of this machine can read the encryption key: run chmod 600 on it", "file", file)
 	}
 	if cfg.Encryption.Enabled() && cfg.Digest.ExportDir != "" {

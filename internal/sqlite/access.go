@@ -174,9 +174,9 @@ type openError struct{ err error }
 func (e *openError) Error() string { return "cannot open or read the database: " + e.err.Error() }
 func (e *openError) Unwrap() error { return e.err }
 
-// outage reports whether the error means that the database is unavailable or broken, and not that a caller made a mistake. A broken page
+// isOutage reports whether the error means that the database is unavailable or broken, and not that a caller made a mistake. A broken page
 // is no outage: only calls that need that page fail.
-func outage(err error) bool {
+func isOutage(err error) bool {
 	if open := (*openError)(nil); errors.As(err, &open) || errors.Is(err, ErrGone) {
 		return true
 	}
@@ -205,7 +205,7 @@ func classify(err error) error {
 		return broken
 	}
 	refused := (*breaker.OpenError)(nil)
-	if outage(err) || errors.Is(err, errClosed) || errors.As(err, &refused) {
+	if isOutage(err) || errors.Is(err, errClosed) || errors.As(err, &refused) {
 		return fmt.Errorf("%w: %w", memory.ErrUnavailable, err)
 	}
 	return err

@@ -125,7 +125,7 @@ func openDatabase(ctx context.Context, dir string, options Options, create bool)
 			return nil, errors.Join(err, vault.close(), closeDatabase(f))
 		}
 	}
-	if err := errors.Join(prepareFile(dir, options.Log), removeParts(dir), vault.settleEnvelope(path)); err != nil {
+	if err := errors.Join(prepareFile(dir, options.Log), removeParts(dir), vault.completeRotation(path)); err != nil {
 		return nil, errors.Join(err, vault.close(), closeDatabase(f))
 	}
 
@@ -359,7 +359,7 @@ func (d *database) transact(ctx context.Context, batch []*writeRequest, results 
 		err := d.transaction(ctx, func() error {
 			for _, r := range batch {
 				if err := d.call(r.fn); err != nil {
-					refused = !outage(err)
+					refused = !isOutage(err)
 					return err
 				}
 			}
@@ -407,7 +407,7 @@ func (d *database) each(ctx context.Context, batch []*writeRequest, results []er
 		}
 		before := len(d.tx.undo)
 		if results[i] = d.call(r.fn); results[i] != nil {
-			if outage(results[i]) {
+			if isOutage(results[i]) {
 				return results[i] // the whole transaction is in doubt, not only this request
 			}
 			d.wary = waryFor

@@ -16,10 +16,10 @@ import (
 )
 
 var (
-	// ErrSealed means that a database is encrypted and there is no key.
-	ErrSealed = errors.New("it is encrypted, and there is no key: set encryption.key_file or MEMSIDECAR_ENCRYPTION_KEY")
-	// ErrUnsealed means that a database is not encrypted although there is a key.
-	ErrUnsealed = errors.New("it is not encrypted, and a key is set: encrypt it with memsidecar key encrypt while no sidecar runs, " +
+	// ErrEncrypted means that a database is encrypted and there is no key.
+	ErrEncrypted = errors.New("it is encrypted, and there is no key: set encryption.key_file or MEMSIDECAR_ENCRYPTION_KEY")
+	// ErrNotEncrypted means that a database is not encrypted although there is a key.
+	ErrNotEncrypted = errors.New("it is not encrypted, and a key is set: encrypt it with memsidecar key encrypt while no sidecar runs, " +
 		"or remove the key from the configuration")
 	// ErrKey means that the key belongs to another database, or was replaced.
 	ErrKey = errors.New("the key does not open it: set the one that it was encrypted with, or the new one if memsidecar key rotate was used")
@@ -84,12 +84,12 @@ func unlock(path string, source func() (seal.Key, error)) (*vault, error) {
 	if err != nil {
 		return nil, err
 	}
-	v, found, err := look(path, key)
+	v, found, err := identify(path, key)
 	switch {
 	case err != nil:
 		return nil, err
 	case found == plain && !key.IsZero():
-		return nil, ErrUnsealed
+		return nil, ErrNotEncrypted
 	case found == none && !key.IsZero():
 		return newVault(key)
 	case found == other && !key.IsZero():
@@ -100,7 +100,7 @@ func unlock(path string, source func() (seal.Key, error)) (*vault, error) {
 
 // unlockKnown is unlock for an existing file, encrypted or not.
 func unlockKnown(path string, key seal.Key) (*vault, error) {
-	v, _, err := look(path, key)
+	v, _, err := identify(path, key)
 	return v, err
 }
 
@@ -131,9 +131,9 @@ const (
 	other
 )
 
-// look reads the first bytes of a file.
-func look(path string, key seal.Key) (*vault, kind, error) {
-	head, err := beginning(path, seal.EnvelopeSize)
+// identify reads the first bytes of a file.
+func identify(path string, key seal.Key) (*vault, kind, error) {
+	head, err := readStart(path, seal.EnvelopeSize)
 	if err != nil {
 		return nil, none, err
 	}
@@ -143,19 +143,19 @@ func look(path string, key seal.Key) (*vault, kind, error) {
 	case len(head) >= len(plainMagic) && string(head[:len(plainMagic)]) == plainMagic:
 		return nil, plain, nil
 	}
-	next, err := beginning(path+envelopeSuffix, seal.EnvelopeSize)
+	next, err := readStart(path+envelopeSuffix, seal.EnvelopeSize)
 	if err != nil {
 		return nil, other, err
 	}
 	if !seal.IsEnvelope(head) && !seal.IsEnvelope(next) {
-		begun, err := onlyBegun(path)
+		begun, err := isIncomplete(path)
 		if begun {
 			return nil, none, err
 		}
 		return nil, other, err
 	}
 	if key.IsZero() {
-		return nil, encrypted, ErrSealed
+		return nil, encrypted, ErrEncrypted
 	}
 	for i, envelope := range [][]byte{head, next} {
 		if !seal.IsEnvelope(envelope) {
@@ -183,12 +183,12 @@ func look(path string, key seal.Key) (*vault, kind, error) {
 // opensFirst reports whether the first page is encrypted with this data key. A pending envelope may belong to another database, for
 // example if a backup was copied into the folder; it must not replace the data key of the present database.
 func (v *vault) opensFirst(path string) (bool, error) {
-	page, err := beginning(path, sealed.PageSize)
+	page, err := readStart(path, sealed.PageSize)
 	return len(page) == sealed.PageSize && v.open(1, page), err
 }
 
-// beginning reads at most n bytes from the start of a file; none if it does not exist.
-func beginning(path string, n int) ([]byte, error) {
+// readStart reads at most n bytes from the start of a file; none if it does not exist.
+func readStart(path string, n int) ([]byte, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -200,10 +200,10 @@ func beginning(path string, n int) ([]byte, error) {
 	return head, errors.Join(err, f.Close())
 }
 
-// onlyBegun reports whether a process ended while it created the database. Then its journal describes an empty database, to which
+// isIncomplete reports whether a process ended while it created the database. Then its journal describes an empty database, to which
 // SQLite rolls back. https://www.sqlite.org/fileformat2.html#the_rollback_journal
-func onlyBegun(path string) (bool, error) {
-	head, err := beginning(path+"-journal", 20)
+func isIncomplete(path string) (bool, error) {
+	head, err := readStart(path+"-journal", 20)
 	if err != nil || len(head) < 20 {
 		return false, err
 	}
@@ -211,10 +211,10 @@ func onlyBegun(path string) (bool, error) {
 	return string(head[:len(magic)]) == magic && binary.BigEndian.Uint32(head[16:]) == 0, nil
 }
 
-// settleEnvelope completes an interrupted rotation; the caller must have the folder locked. A pending envelope is written into the
+// completeRotation completes an interrupted rotation; the caller must have the folder locked. A pending envelope is written into the
 // database if its key is used, and dropped if the former key is.
-func (v *vault) settleEnvelope(path string) error {
-	waiting, err := beginning(path+envelopeSuffix, seal.EnvelopeSize)
+func (v *vault) completeRotation(path string) error {
+	waiting, err := readStart(path+envelopeSuffix, seal.EnvelopeSize)
 	if v == nil || err != nil || len(waiting) == 0 {
 		return err
 	}

@@ -38,7 +38,7 @@ func with(dir string, key seal.Key) sqlite.Options {
 	return sqlite.Options{Dir: dir, Key: func() (seal.Key, error) { return key, nil }}
 }
 
-// takeNotes writes notes into a table of its own, and closes the storage.
+// takeNotes writes notes into a table, and closes the storage.
 func takeNotes(t *testing.T, dir string, key seal.Key) {
 	t.Helper()
 	s, err := sqlite.Open(t.Context(), sqlite.Options{Dir: dir, Log: discard, Key: func() (seal.Key, error) { return key, nil }})
@@ -55,7 +55,7 @@ func takeNotes(t *testing.T, dir string, key seal.Key) {
 	}
 }
 
-// notes counts them, with a key.
+// notes counts the notes, with a key.
 func notes(t *testing.T, dir string, key seal.Key) int {
 	t.Helper()
 	s, err := sqlite.Open(t.Context(), sqlite.Options{Dir: dir, Log: discard, Key: func() (seal.Key, error) { return key, nil }})
@@ -81,8 +81,8 @@ func wantSound(t *testing.T, key seal.Key, file string, backup bool) {
 	}
 }
 
-// holds names the files of a folder that hold a text.
-func holds(t *testing.T, dir, text string) (names []string) {
+// filesWithText returns the files of a folder that contain a text.
+func filesWithText(t *testing.T, dir, text string) (names []string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -100,7 +100,7 @@ func holds(t *testing.T, dir, text string) (names []string) {
 	return names
 }
 
-// wantRefused opens a database that it must not get into, and wants to be told why, and that no byte changed.
+// wantRefused opens a database that must be refused, and checks the error and that no byte changed.
 func wantRefused(t *testing.T, dir string, key seal.Key, want error) {
 	t.Helper()
 	before, err := os.ReadFile(sqlite.DatabasePath(dir))
@@ -127,9 +127,9 @@ func wantRefused(t *testing.T, dir string, key seal.Key, want error) {
 	}
 }
 
-// TestEncryptionLife: a database is made encrypted, copied, made plain, encrypted, and given other keys; nothing is lost, and
-// whoever has the wrong key is told so and changes nothing.
-func TestEncryptionLife(t *testing.T) {
+// TestEncryptionLifecycle: A database is created encrypted, copied, decrypted, encrypted again, and given other keys. Nothing is lost. A wrong
+// key gives an error and changes nothing.
+func TestEncryptionLifecycle(t *testing.T) {
 	dir, none := t.TempDir(), seal.Key{}
 	first, second, third := newKey(t), newKey(t), newKey(t)
 	path := sqlite.DatabasePath(dir)
@@ -140,12 +140,12 @@ func TestEncryptionLife(t *testing.T) {
 			t.Errorf("%s there are %d notes", when, got)
 		}
 		wantSound(t, key, path, false)
-		if found := holds(t, dir, "Zyxwvutsrq"); len(found) > 0 != key.IsZero() {
+		if found := filesWithText(t, dir, "Zyxwvutsrq"); len(found) > 0 != key.IsZero() {
 			t.Errorf("%s notes are in %q", when, found)
 		}
 	}
 	want("at first", first)
-	wantRefused(t, dir, none, sqlite.ErrSealed)
+	wantRefused(t, dir, none, sqlite.ErrEncrypted)
 	wantRefused(t, dir, second, sqlite.ErrKey)
 
 	if err := sqlite.Rewrap(t.Context(), dir, third, second); !errors.Is(err, sqlite.ErrKey) {
@@ -157,36 +157,35 @@ func TestEncryptionLife(t *testing.T) {
 	want("with another key", second)
 	wantRefused(t, dir, first, sqlite.ErrKey)
 
-	if _, err := sqlite.Reseal(t.Context(), dir, second, third); err != nil {
+	if _, err := sqlite.Reencrypt(t.Context(), dir, second, third); err != nil {
 		t.Fatal(err)
 	}
 	want("with another data key", third)
 	wantRefused(t, dir, second, sqlite.ErrKey)
 
-	if _, err := sqlite.Reseal(t.Context(), dir, third, none); err != nil {
+	if _, err := sqlite.Reencrypt(t.Context(), dir, third, none); err != nil {
 		t.Fatal(err)
 	}
 	want("decrypted", none)
-	wantRefused(t, dir, first, sqlite.ErrUnsealed)
-	if _, err := sqlite.Reseal(t.Context(), dir, none, none); !errors.Is(err, sqlite.ErrSame) {
+	wantRefused(t, dir, first, sqlite.ErrNotEncrypted)
+	if _, err := sqlite.Reencrypt(t.Context(), dir, none, none); !errors.Is(err, sqlite.ErrUnchanged) {
 		t.Errorf("decrypting again gives %v", err)
 	}
-	if _, err := sqlite.Reseal(t.Context(), dir, none, first); err != nil {
+	if _, err := sqlite.Reencrypt(t.Context(), dir, none, first); err != nil {
 		t.Fatal(err)
 	}
 	want("encrypted again", first)
 }
 
-// TestEncryptsWhatIsThere: a database from before there was a key, never opened by this version's encryption, keeps everything,
-// and the file of before is overwritten.
-func TestEncryptsWhatIsThere(t *testing.T) {
+// TestExistingDatabaseIsEncrypted: A database from before encryption keeps all its data, and the plain file is overwritten.
+func TestExistingDatabaseIsEncrypted(t *testing.T) {
 	dir, key := t.TempDir(), newKey(t)
 	takeNotes(t, dir, seal.Key{})
 	second := filepath.Join(t.TempDir(), "second name")
 	if err := os.Link(sqlite.DatabasePath(dir), second); err != nil {
 		t.Skip("no hard links here:", err)
 	}
-	if _, err := sqlite.Reseal(t.Context(), dir, seal.Key{}, key); err != nil {
+	if _, err := sqlite.Reencrypt(t.Context(), dir, seal.Key{}, key); err != nil {
 		t.Fatal(err)
 	}
 	old, err := os.ReadFile(second)
@@ -201,26 +200,26 @@ func TestEncryptsWhatIsThere(t *testing.T) {
 	}
 }
 
-// TestEncryptedBackup: a backup of an encrypted database is encrypted, opens with its key alone, and restores.
+// TestEncryptedBackup: A backup of an encrypted database is encrypted, opens only with its key, and can be restored.
 func TestEncryptedBackup(t *testing.T) {
 	dir, other, key := t.TempDir(), t.TempDir(), newKey(t)
 	takeNotes(t, dir, key)
 	file := filepath.Join(other, "backup.db")
-	if _, err := sqlite.MakeBackup(t.Context(), dir, file, sqlite.BackupOptions{}); !errors.Is(err, sqlite.ErrSealed) {
+	if _, err := sqlite.MakeBackup(t.Context(), dir, file, sqlite.BackupOptions{}); !errors.Is(err, sqlite.ErrEncrypted) {
 		t.Errorf("without a key a backup gives %v", err)
 	}
 	if _, err := sqlite.MakeBackup(t.Context(), dir, file, sqlite.BackupOptions{Key: key}); err != nil {
 		t.Fatal(err)
 	}
-	if found := holds(t, other, "Zyxwvutsrq"); len(found) > 0 {
-		t.Errorf("the backup shows what is in it: %q", found)
+	if found := filesWithText(t, other, "Zyxwvutsrq"); len(found) > 0 {
+		t.Errorf("the backup has plain text: %q", found)
 	}
 	wantSound(t, key, file, true)
 	target := filepath.Join(t.TempDir(), "restored")
 	for _, wrong := range []struct {
 		key  seal.Key
 		want error
-	}{{seal.Key{}, sqlite.ErrSealed}, {newKey(t), sqlite.ErrKey}} {
+	}{{seal.Key{}, sqlite.ErrEncrypted}, {newKey(t), sqlite.ErrKey}} {
 		if _, err := (sqlite.Files{Key: wrong.key}).Restore(t.Context(), file, target, false, time.Now()); !errors.Is(err, wrong.want) {
 			t.Errorf("restoring gives %v, not %v", err, wrong.want)
 		}
@@ -240,8 +239,8 @@ func TestEncryptedBackup(t *testing.T) {
 	}
 }
 
-// TestEncryptionNoticesChanges: pages that were changed, or that took each other's place, are not read.
-func TestEncryptionNoticesChanges(t *testing.T) {
+// TestTamperedPagesAreNotRead: Pages that were changed or swapped are not read.
+func TestTamperedPagesAreNotRead(t *testing.T) {
 	const page = 4096
 	for name, change := range map[string]func(file []byte){
 		"a bit":          func(file []byte) { file[20*page+100] ^= 1 },
@@ -275,7 +274,7 @@ func swapPages(file []byte, a, b int) {
 	copy(y, kept)
 }
 
-// TestRotationInterrupted: wherever a rotation of the key ends early, one of the two keys opens the database.
+// TestRotationInterrupted: After a rotation that was interrupted at any point, one of the two keys opens the database.
 func TestRotationInterrupted(t *testing.T) {
 	dir, before, after := t.TempDir(), newKey(t), newKey(t)
 	takeNotes(t, dir, before)
@@ -323,27 +322,27 @@ func read(t *testing.T, path string) []byte {
 	return data
 }
 
-// TestResealInterrupted: one that is interrupted leaves the database as it was, and nothing beside it that stays.
-func TestResealInterrupted(t *testing.T) {
+// TestReencryptInterrupted: An interrupted run leaves the database unchanged, and no files.
+func TestReencryptInterrupted(t *testing.T) {
 	dir, key := t.TempDir(), newKey(t)
 	takeNotes(t, dir, seal.Key{})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := sqlite.Reseal(ctx, dir, seal.Key{}, key); !errors.Is(err, context.Canceled) {
+	if _, err := sqlite.Reencrypt(ctx, dir, seal.Key{}, key); !errors.Is(err, context.Canceled) {
 		t.Errorf("interrupted it gives %v", err)
 	}
 	write(t, filepath.Join(dir, ".reseal.1.part"), []byte("left by one that was killed"))
 	if got := notes(t, dir, seal.Key{}); got != 1000 {
 		t.Errorf("there are %d notes", got)
 	}
-	if _, err := sqlite.Reseal(t.Context(), dir, seal.Key{}, key); err != nil {
+	if _, err := sqlite.Reencrypt(t.Context(), dir, seal.Key{}, key); err != nil {
 		t.Fatal(err)
 	}
 	if left, err := filepath.Glob(filepath.Join(dir, ".*part*")); err != nil || len(left) > 0 {
 		t.Errorf("there are still %q (%v)", left, err)
 	}
 	s := dbtest.Open(t, with(dir, key))
-	if _, err := sqlite.Reseal(t.Context(), dir, key, seal.Key{}); !errors.Is(err, sqlite.ErrLocked) {
+	if _, err := sqlite.Reencrypt(t.Context(), dir, key, seal.Key{}); !errors.Is(err, sqlite.ErrLocked) {
 		t.Errorf("beside a sidecar it gives %v", err)
 	}
 	if err := s.Close(); err != nil {
@@ -351,8 +350,8 @@ func TestResealInterrupted(t *testing.T) {
 	}
 }
 
-// TestEncryptedKeyArrives: a sidecar whose key cannot be read goes on without storage, and with it once the key is there.
-func TestEncryptedKeyArrives(t *testing.T) {
+// TestStorageOpensWhenTheKeyAppears: A sidecar whose key cannot be read runs without storage, and with it once the key can be read.
+func TestStorageOpensWhenTheKeyAppears(t *testing.T) {
 	dir, key := t.TempDir(), newKey(t)
 	takeNotes(t, dir, key)
 	missing := errors.New("the key file cannot be read")
@@ -385,13 +384,12 @@ func TestEncryptedKeyArrives(t *testing.T) {
 	}
 }
 
-// TestEncryptedPurge: deleted data is purged from encrypted pages, too: whoever gets the key later does not find it. The log is
-// empty then.
-func TestEncryptedPurge(t *testing.T) {
+// TestPurgeOfEncryptedPages: Deleted data is purged from encrypted pages, too, so a stolen key does not reveal it later. The log is empty then.
+func TestPurgeOfEncryptedPages(t *testing.T) {
 	dir, key := t.TempDir(), newKey(t)
 	s := dbtest.Open(t, with(dir, key))
 	leaveCopies(t, s)
-	if info, err := os.Stat(sqlite.DatabasePath(dir) + "-wal"); err != nil || info.Size() > 2*4096 { // the mark that it is done
+	if info, err := os.Stat(sqlite.DatabasePath(dir) + "-wal"); err != nil || info.Size() > 2*4096 { // the mark that the purge is done
 		t.Errorf("the log was not emptied: %v", err)
 	}
 	if err := s.Close(); err != nil {

@@ -50,8 +50,8 @@ func tryDatabase(path string) error {
 	return errors.Join(lockDatabase(f), closeDatabase(f))
 }
 
-// holds reports whether the lock is on the lock file that is in the folder now.
-func holds(lock *flock.Flock) bool {
+// filesWithText reports whether the lock is on the lock file that is in the folder now.
+func filesWithText(lock *flock.Flock) bool {
 	if !lock.Locked() {
 		return false
 	}

@@ -19,11 +19,11 @@ import (
 	"github.com/memsidecar/memsidecar/internal/sqlite"
 )
 
-// TestCheckFindsWhatIsWrong: each thing that is broken is found by the check that is about it, and by no other.
-func TestCheckFindsWhatIsWrong(t *testing.T) {
+// TestCheckFindsEachKindOfDamage: Each kind of damage is found by its check and no other.
+func TestCheckFindsEachKindOfDamage(t *testing.T) {
 	dir := dbtest.Folder(t)
 	if r := dbtest.Check(t, sqlite.DatabasePath(dir), false); !r.Sound() || len(r.Findings) < 9 {
-		t.Fatalf("what is sound is %+v", r)
+		t.Fatalf("a sound database is %+v", r)
 	}
 	good, err := os.ReadFile(sqlite.DatabasePath(dir))
 	if err != nil {
@@ -50,7 +50,7 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 		{"usage", `UPDATE users SET message_count = message_count - 1 WHERE user_id = 'ann'`},
 		{"usage", `UPDATE users SET active_at = 0 WHERE user_id = 'ann'`},
 		{"usage", `UPDATE namespace_usage SET message_bytes = message_bytes - 1`},
-		{"usage", `UPDATE users SET memories = memories + 1 WHERE user_id = 'ann'`}, // the namespace counts with it
+		{"usage", `UPDATE users SET memories = memories + 1 WHERE user_id = 'ann'`}, // the namespace's count changes with it
 		{"usage", `UPDATE namespace_usage SET memories = memories + 1`},
 		{"usage", `DELETE FROM namespace_usage`},
 		{"vectors", `UPDATE embeddings SET vector = x'00000000'`},
@@ -70,7 +70,7 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 			if wrong := f.Problems > 0; wrong != (f.Check == c.by) {
 				t.Errorf("%s: %s finds %d problems: %q", c.statement, f.Check, f.Problems, f.Examples)
 			} else if wrong && (f.Remedy == "" || len(f.Examples) == 0) {
-				t.Errorf("%s: %+v does not say what to do", c.statement, f)
+				t.Errorf("%s: %+v has no remedy", c.statement, f)
 			}
 		}
 	}
@@ -83,7 +83,7 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 	}
 }
 
-// TestBackupWhileWriting: a backup is of one moment, however much is written meanwhile, and holds nothing that was deleted.
+// TestBackupWhileWriting: A backup is a snapshot of one moment, however much is written meanwhile, and contains no deleted data.
 func TestBackupWhileWriting(t *testing.T) {
 	dir := dbtest.Folder(t)
 	s := dbtest.Open(t, sqlite.Options{Dir: dir})
@@ -105,8 +105,8 @@ func TestBackupWhileWriting(t *testing.T) {
 	<-started
 	file := filepath.Join(t.TempDir(), "backup.db")
 	for i := range 3 {
-		var told int64
-		b, err := sqlite.MakeBackup(t.Context(), dir, file, sqlite.BackupOptions{Replace: i > 0, Progress: func(_, total int64) { told = total }})
+		var reported int64
+		b, err := sqlite.MakeBackup(t.Context(), dir, file, sqlite.BackupOptions{Replace: i > 0, Progress: func(_, total int64) { reported = total }})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -114,8 +114,8 @@ func TestBackupWhileWriting(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if b.Bytes != int64(len(data)) || told < b.Bytes || bytes.Contains(data, []byte("unmistakable")) {
-			t.Errorf("%+v of %d bytes, told %d, with what was deleted: %v", b, len(data), told, bytes.Contains(data, []byte("unmistakable")))
+		if b.Bytes != int64(len(data)) || reported < b.Bytes || bytes.Contains(data, []byte("unmistakable")) {
+			t.Errorf("%+v of %d bytes, reported %d, with deleted data: %v", b, len(data), reported, bytes.Contains(data, []byte("unmistakable")))
 		}
 		if r := dbtest.Check(t, file, true); !r.Sound() {
 			t.Errorf("the backup is %+v", r)
@@ -156,8 +156,8 @@ func list(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-// TestRestoreRefuses what is no good, and then changes nothing.
-func TestRestoreRefuses(t *testing.T) {
+// TestRestoreRefusesInvalidFiles invalid files, and changes nothing then.
+func TestRestoreRefusesInvalidFiles(t *testing.T) {
 	dir := dbtest.Folder(t)
 	backup := func(t *testing.T) string {
 		t.Helper()
@@ -187,7 +187,7 @@ func TestRestoreRefuses(t *testing.T) {
 		}, "malformed"},
 		"text":       {func(t *testing.T, file string) { write(t, file, []byte(strings.Repeat("no database ", 100))) }, sqlite.ErrForeign.Error()},
 		"empty":      {func(t *testing.T, file string) { write(t, file, nil) }, sqlite.ErrForeign.Error()},
-		"with a log": {func(t *testing.T, file string) { write(t, file+"-wal", []byte("x")) }, sqlite.ErrNotWhole.Error()},
+		"with a log": {func(t *testing.T, file string) { write(t, file+"-wal", []byte("x")) }, sqlite.ErrIncomplete.Error()},
 		"newer": {func(t *testing.T, file string) {
 			rawFile(t, file, `INSERT INTO goose_db_version (version_id, is_applied) VALUES (9999, 1)`)
 		}, sqlite.ErrNewer.Error()},
@@ -223,7 +223,7 @@ func TestRestoreRefuses(t *testing.T) {
 	}
 }
 
-// rawFile changes a database that is in no data folder.
+// rawFile changes a database outside of a data folder.
 func rawFile(t *testing.T, file, statement string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -238,9 +238,9 @@ func rawFile(t *testing.T, file, statement string) {
 	}
 }
 
-// TestRestoreTakesTheLogAway: what a killed sidecar left in its log belongs to the old database, which is kept with it, and not to
-// the new one. So it is when nobody has the key of the old one any more.
-func TestRestoreTakesTheLogAway(t *testing.T) {
+// TestRestoreKeepsTheOldLogApart: The log of a killed sidecar belongs to the old database. It is kept with it, and not applied to the new
+// one, even if the old one's key is lost.
+func TestRestoreKeepsTheOldLogApart(t *testing.T) {
 	dir := dbtest.Folder(t)
 	file := filepath.Join(t.TempDir(), "backup.db")
 	if _, err := sqlite.MakeBackup(t.Context(), dir, file, sqlite.BackupOptions{}); err != nil {
@@ -251,7 +251,7 @@ func TestRestoreTakesTheLogAway(t *testing.T) {
 			old := t.TempDir()
 			s := dbtest.Open(t, with(old, key))
 			dbtest.Exec(t, s, `CREATE TABLE later (x TEXT)`, `INSERT INTO later VALUES ('only in the log')`)
-			killed := filepath.Join(t.TempDir(), "killed") // as a kill leaves it
+			killed := filepath.Join(t.TempDir(), "killed") // as after a kill
 			mkdir(t, killed)
 			for _, suffix := range []string{"", "-wal"} {
 				write(t, sqlite.DatabasePath(killed)+suffix, read(t, sqlite.DatabasePath(old)+suffix))
@@ -272,7 +272,7 @@ func TestRestoreTakesTheLogAway(t *testing.T) {
 				}
 			}
 			if got := dbtest.Value[string](t, dbtest.Open(t, with(aside, key)), `SELECT x FROM later`); got != "only in the log" {
-				t.Errorf("what was put aside has %q", got)
+				t.Errorf("the previous database has %q", got)
 			}
 		})
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 )
 
-// TestDepths: what waits, runs and has failed is counted over all namespaces, with the oldest of each, and what ended well is not.
-func TestDepths(t *testing.T) {
+// TestQueueDepthsAreCounted: Pending, running and failed jobs are counted over all namespaces, with the oldest of each state. Finished ones are not.
+func TestQueueDepthsAreCounted(t *testing.T) {
 	ctx := t.Context()
 	q := sqlstore.NewQueue(dbtest.Open(t, sqlite.Options{Dir: t.TempDir()}))
 	want := func(depths ...queue.Depth) {
@@ -61,8 +61,8 @@ func TestDepths(t *testing.T) {
 	)
 }
 
-// TestCommitsAreTold: every write that is committed is counted, however many share a commit, and one that fails is not.
-func TestCommitsAreTold(t *testing.T) {
+// TestCommitsAreReported: Every committed write is reported, also if several share a commit. Failed ones are not.
+func TestCommitsAreReported(t *testing.T) {
 	var mu sync.Mutex
 	writes := 0
 	dir := t.TempDir()
@@ -93,14 +93,14 @@ func TestCommitsAreTold(t *testing.T) {
 	}
 	all.Wait()
 	if got := count() - before; got != 50 {
-		t.Errorf("%d writes are told, want 50", got)
+		t.Errorf("%d writes are reported, want 50", got)
 	}
 	before = count()
 	if err := s.Write(t.Context(), func(sqldb.Tx) error { return os.ErrInvalid }); err == nil {
 		t.Error("a write that fails does not")
 	}
 	if got := count() - before; got != 0 {
-		t.Errorf("a write that failed is told as %d", got)
+		t.Errorf("a failed write is reported as %d", got)
 	}
 	database, log := s.Sizes()
 	if info, err := os.Stat(filepath.Join(dir, "memsidecar.db")); err != nil || database != info.Size() || database == 0 || log == 0 {

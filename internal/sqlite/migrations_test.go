@@ -13,10 +13,11 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/dbtest"
 )
 
-// TestSessionsOfBefore: a session of a database in which ids were unique for the namespace is its user's afterwards.
-func TestSessionsOfBefore(t *testing.T) {
+// TestMigratedSessionsBelongToTheirUsers: In older databases session ids were unique for the namespace. After the migration such a session belongs to its
+// user.
+func TestMigratedSessionsBelongToTheirUsers(t *testing.T) {
 	dir := dbtest.Folder(t)
-	// Back to how it was before.
+	// Undo the migration.
 	for _, statement := range []string{
 		`DROP INDEX sessions_by_id`, `DROP INDEX sessions_deleting`, `DROP INDEX sessions_by_age`, `UPDATE sessions SET ref = id`,
 		`ALTER TABLE sessions DROP COLUMN id`, `ALTER TABLE sessions RENAME COLUMN ref TO id`,
@@ -52,10 +53,10 @@ func TestSessionsOfBefore(t *testing.T) {
 	}
 }
 
-// TestWhatWasStoredBeforeQuotasCounts: a database from before them is counted when it is opened.
-func TestWhatWasStoredBeforeQuotasCounts(t *testing.T) {
+// TestMigrationCountsExistingData: A database from before quotas is counted when it is opened.
+func TestMigrationCountsExistingData(t *testing.T) {
 	dir := dbtest.Folder(t)
-	// Back to how it was before, as far as these migrations are concerned.
+	// Undo these migrations.
 	for _, statement := range []string{
 		`DROP TRIGGER users_memories_counted`, `DROP TRIGGER users_deleted`, `DROP TRIGGER messages_deleted`,
 		`DROP TRIGGER messages_rewritten`, `DROP TABLE namespace_usage`, `DROP TABLE usage_progress`, `ALTER TABLE users DROP COLUMN message_bytes`,
@@ -72,12 +73,11 @@ func TestWhatWasStoredBeforeQuotasCounts(t *testing.T) {
 	}
 	r := dbtest.Check(t, sqlite.DatabasePath(dir), false)
 	if !r.Sound() {
-		t.Errorf("what was counted is wrong: %+v", r.Findings)
+		t.Errorf("wrong counts: %+v", r.Findings)
 	}
 }
 
-// TestRegistryBeforeLastSeenKeepsItems: the items of a database from before items had a time at which they were last seen are known, and
-// age from when they were last put.
+// TestRegistryBeforeLastSeenKeepsItems: Items of a database without last-seen times stay known, and age from when they were last put.
 func TestRegistryBeforeLastSeenKeepsItems(t *testing.T) {
 	dir := t.TempDir()
 	migration, err := os.ReadFile(filepath.Join("migrations", "00018_last_seen.sql"))
@@ -85,7 +85,7 @@ func TestRegistryBeforeLastSeenKeepsItems(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, statement := range []string{
-		// Back to how it was before, as far as this migration is concerned.
+		// Undo the migration.
 		`DROP INDEX result_items_by_time; DROP INDEX result_items_by_age; ALTER TABLE result_items DROP COLUMN last_seen;
 		CREATE INDEX result_items_by_time ON result_items (registry_row, first_seen, row);
 		CREATE INDEX result_items_by_age ON result_items (first_seen);
@@ -98,7 +98,7 @@ func TestRegistryBeforeLastSeenKeepsItems(t *testing.T) {
 	} {
 		dbtest.Raw(t, dir, statement)
 	}
-	store := sqlstore.NewResults(dbtest.Open(t, sqlite.Options{Dir: dir}))
+	store := sqlstore.NewNumberedLists(dbtest.Open(t, sqlite.Options{Dir: dir}))
 	registry, _ := lists.RegistryOf(memory.Scope{Namespace: "n"}, "", "")
 	limit := lists.Limits{MaxItems: 2}
 	done, err := store.Put(t.Context(), lists.Put{

@@ -13,8 +13,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/sqlite"
 )
 
-// TestKeepsOwner: what takes the place of the database may be used by whom the database belonged to, also when root did it.
-func TestKeepsOwner(t *testing.T) {
+// TestReplacedDatabaseKeepsItsOwner: A file that replaces the database keeps its owner, also when root replaced it.
+func TestReplacedDatabaseKeepsItsOwner(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can give files away")
 	}
@@ -42,7 +42,7 @@ func TestKeepsOwner(t *testing.T) {
 			t.Errorf("%s it is %+v", when, is)
 		}
 	}
-	if _, err := sqlite.Reseal(t.Context(), dir, seal.Key{}, key); err != nil {
+	if _, err := sqlite.Reencrypt(t.Context(), dir, seal.Key{}, key); err != nil {
 		t.Fatal(err)
 	}
 	want("encrypted")

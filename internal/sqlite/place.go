@@ -17,19 +17,20 @@ import (
 var ErrGone = errors.New("is no longer where it was opened: it was moved, removed, replaced or unmounted; put it back, " +
 	"or restore a backup with memsidecar restore: it is opened again as soon as there is a database")
 
-// errLogNotCopied means that a log without a name has transactions that are not in the database yet.
+// errLogNotCopied means that a removed log has transactions that are not in the database yet.
 var errLogNotCopied = errors.New("the write-ahead log (-wal) was removed or replaced, " +
 	"and a reader keeps it from being copied into the database")
 
 // place identifies the files that SQLite has open: the database, its log and the log's index. They stay the same while the database is
-// open: SQLite truncates the log and its index, but never replaces them. For a read-only database only the database file counts: it may
-// have no log.
+// open: SQLite truncates the log and its index, but never replaces them. For a read-only database only the database file is checked: it
+// may have no log.
 type place struct {
 	paths  [3]string
-	opened [3]fs.FileInfo // nil does not count
+	opened [3]fs.FileInfo // nil: not checked
 }
 
-// placeOf finds the files of the open database raw. SQLite must have opened it, and so its log, too.
+// placeOf returns the place of the database at path; raw is its open file. SQLite must have opened the database before, so that its log
+// exists.
 func placeOf(path string, raw *os.File) (*place, error) {
 	p, err := placeOfDatabase(path, raw)
 	if err != nil {
@@ -37,7 +38,7 @@ func placeOf(path string, raw *os.File) (*place, error) {
 	}
 	for i := range p.paths[1:] {
 		if p.opened[i+1], err = os.Stat(p.paths[i+1]); err != nil {
-			return nil, gone(path, err)
+			return nil, goneError(path, err)
 		}
 	}
 	if err := p.check(); err != nil {
@@ -57,7 +58,7 @@ func placeOfDatabase(path string, raw *os.File) (*place, error) {
 	return p, err
 }
 
-func gone(path string, cause error) error { return fmt.Errorf("%s %w (%w)", path, ErrGone, cause) }
+func goneError(path string, cause error) error { return fmt.Errorf("%s %w (%w)", path, ErrGone, cause) }
 
 // check returns ErrGone unless all files are at their paths. It costs three stat calls.
 func (p *place) check() error {
@@ -66,9 +67,9 @@ func (p *place) check() error {
 			continue
 		}
 		if there, err := os.Stat(path); err != nil {
-			return gone(p.paths[0], err)
+			return goneError(p.paths[0], err)
 		} else if !os.SameFile(p.opened[i], there) {
-			return gone(p.paths[0], fmt.Errorf("another file is at %s", path))
+			return goneError(p.paths[0], fmt.Errorf("another file is at %s", path))
 		}
 	}
 	return nil
@@ -105,8 +106,9 @@ func (g *guarded) Connect(context.Context) (driver.Conn, error) {
 // Driver implements driver.Connector.
 func (g *guarded) Driver() driver.Driver { return g.driver }
 
-// leave prepares closing a database whose files are not all in place. It saves as far as possible the transactions of a database and a
-// log that were separated, leaves no log with the wrong database, and keeps SQLite from deleting by name the files of another database.
+// leave prepares closing a database whose files are not all in place. If the database and its log were separated, it saves the log's
+// transactions as far as possible. It leaves no log with the wrong database, and keeps SQLite from deleting the files of another database
+// by their names.
 // It reports whether the database itself has moved. After an error the database must stay open, because the content of its log is not
 // yet copied into it.
 func (d *database) leave(ctx context.Context) (elsewhere bool, err error) {
@@ -179,14 +181,14 @@ func (d *database) putLogAside() error {
 	return syncFolder(filepath.Dir(log))
 }
 
-// mayHaveReturned returns ErrGone unless the file at the path may be a database.
-func mayHaveReturned(path string) error {
+// checkReturned returns ErrGone unless the file at the path may be a database.
+func checkReturned(path string) error {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
-		return gone(path, err)
+		return goneError(path, err)
 	case info.Size() == 0:
-		return gone(path, errors.New("an empty file is there"))
+		return goneError(path, errors.New("an empty file is there"))
 	}
 	return nil
 }

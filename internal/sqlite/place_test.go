@@ -48,7 +48,7 @@ func noteIn(t *testing.T, dir string) string {
 	return text
 }
 
-// BenchmarkPlaceCheck is what each commit and each second cost.
+// BenchmarkPlaceCheck measures a check that runs on each commit and each second.
 func BenchmarkPlaceCheck(b *testing.B) {
 	d, _ := openIn(b, b.TempDir())
 	defer d.close()
@@ -59,9 +59,9 @@ func BenchmarkPlaceCheck(b *testing.B) {
 	}
 }
 
-// TestLogOfADatabaseThatMoved: a database that is moved without its log takes what was acknowledged along; the log of one that was removed
-// is renamed, so that SQLite does not apply it to another database.
-func TestLogOfADatabaseThatMoved(t *testing.T) {
+// TestMovedDatabaseTakesItsLogAlong: A database that is moved without its log takes acknowledged writes along. The log of a removed database is
+// renamed, so that SQLite does not apply it to another database.
+func TestMovedDatabaseTakesItsLogAlong(t *testing.T) {
 	aside := filepath.Join(t.TempDir(), fileName)
 	dir := t.TempDir()
 	d, _ := openIn(t, dir)
@@ -97,8 +97,8 @@ func TestLogOfADatabaseThatMoved(t *testing.T) {
 	}
 }
 
-// TestLeavingDeletesNothingOfAnother: closing a database that was moved touches nothing of the one that is at its path since.
-func TestLeavingDeletesNothingOfAnother(t *testing.T) {
+// TestCloseLeavesAnotherDatabaseAlone: Closing a database that was moved changes nothing of the new one at its path.
+func TestCloseLeavesAnotherDatabaseAlone(t *testing.T) {
 	dir, aside := filepath.Join(t.TempDir(), "data"), filepath.Join(t.TempDir(), "aside")
 	d, _ := openIn(t, dir)
 	if err := os.Rename(dir, aside); err != nil {

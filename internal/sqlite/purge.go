@@ -107,7 +107,7 @@ func (s *Storage) purgeWithin(ctx context.Context, d time.Duration, least int) (
 	if last := s.due.last(); last.number > since && (last.done || last.err != nil || left <= 0) {
 		return last.done, last.err
 	}
-	pauses := &tries{BackOff: shortPauses(), least: least, until: time.Now().Add(left)}
+	pauses := &retryPauses{BackOff: shortPauses(), least: least, until: time.Now().Add(left)}
 	done, err = backoff.Retry(ctx, func() (bool, error) {
 		done, err := s.purgeOnce(ctx)
 		switch {
@@ -130,8 +130,8 @@ func shortPauses() backoff.BackOff {
 	return pauses
 }
 
-// tries are the pauses between attempts: until a time, and at least so many.
-type tries struct {
+// retryPauses are the pauses between attempts: until a time, and at least so many.
+type retryPauses struct {
 	backoff.BackOff
 	least int
 	until time.Time
@@ -139,7 +139,7 @@ type tries struct {
 }
 
 // NextBackOff implements backoff.BackOff.
-func (t *tries) NextBackOff() time.Duration {
+func (t *retryPauses) NextBackOff() time.Duration {
 	t.made++
 	pause := t.BackOff.NextBackOff()
 	if t.made >= t.least && time.Now().Add(pause).After(t.until) {
@@ -154,8 +154,8 @@ func (s *Storage) PurgeLater() {
 	s.purge.Notify()
 }
 
-// PurgeWaiting returns since when deleted bytes are waiting to be removed from the files, or zero.
-func (s *Storage) PurgeWaiting() time.Time {
+// PurgePendingSince returns since when deleted bytes are waiting to be removed from the files, or zero.
+func (s *Storage) PurgePendingSince() time.Time {
 	s.due.mu.Lock()
 	defer s.due.mu.Unlock()
 	return s.due.since
@@ -195,7 +195,7 @@ func (s *Storage) purgeLater(ctx context.Context) {
 			case <-s.purge: // requested in the meantime; this attempt serves that as well
 			default:
 			}
-			if s.PurgeWaiting().IsZero() { // a waiting caller purged first
+			if s.PurgePendingSince().IsZero() { // a waiting caller purged first
 				break
 			}
 			done, _ = s.purgeWithin(ctx, 0, 1) // an outage has its own log line

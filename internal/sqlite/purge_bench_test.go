@@ -10,9 +10,9 @@ import (
 	"github.com/memsidecar/memsidecar/internal/sqlite"
 )
 
-// BenchmarkWriteBesidePurging: how long a small write takes, alone and while four delete and purge, each as fast as it can, in a small
-// file and in a large one.
-func BenchmarkWriteBesidePurging(b *testing.B) {
+// BenchmarkWriteDuringPurges: It measures a small write alone, and while four goroutines delete and purge continuously, in a small and a
+// large file.
+func BenchmarkWriteDuringPurges(b *testing.B) {
 	for _, rows := range []int{10_000, 200_000} {
 		s, err := sqlite.Open(b.Context(), sqlite.Options{Dir: b.TempDir(), Log: discard})
 		if err != nil {

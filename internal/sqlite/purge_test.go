@@ -22,13 +22,13 @@ import (
 
 const secret = "allergic to xylophone music"
 
-// holders names the files in the folder whose bytes contain the secret.
-func holders(t *testing.T, dir string) []string {
+// filesWithSecret returns the files in the folder that contain the secret.
+func filesWithSecret(t *testing.T, dir string) []string {
 	t.Helper()
 	return leftover.In(t, dir, secret)
 }
 
-// deleteSecrets stores rows in which the secret is found, short ones and some that need several pages, and deletes them.
+// deleteSecrets stores rows with the secret, short ones and some of several pages, and deletes them.
 func deleteSecrets(t *testing.T, s *sqlite.Storage, dir string) {
 	t.Helper()
 	dbtest.Exec(t, s, `CREATE TABLE IF NOT EXISTS notes (id INTEGER PRIMARY KEY, text TEXT, padding BLOB)`,
@@ -36,11 +36,11 @@ func deleteSecrets(t *testing.T, s *sqlite.Storage, dir string) {
 	for i := range 20 {
 		dbtest.Exec(t, s, fmt.Sprintf(`INSERT INTO notes (text, padding) VALUES ('%d %s', zeroblob(%d))`, i, secret, i*1000))
 	}
-	if names := holders(t, dir); len(names) == 0 {
+	if names := filesWithSecret(t, dir); len(names) == 0 {
 		t.Fatal("the secret is nowhere: this test would find nothing")
 	}
 	dbtest.Exec(t, s, `DELETE FROM notes`)
-	if names := holders(t, dir); len(names) == 0 {
+	if names := filesWithSecret(t, dir); len(names) == 0 {
 		t.Fatal("the secret is gone before the purge: this test shows nothing")
 	}
 }
@@ -52,14 +52,14 @@ func TestPurgeLeavesNoTrace(t *testing.T) {
 	if done, err := s.Purge(t.Context()); !done || err != nil {
 		t.Fatalf("got %t, %v", done, err)
 	}
-	if names := holders(t, dir); names != nil {
+	if names := filesWithSecret(t, dir); names != nil {
 		t.Errorf("the secret is still in %v", names)
 	}
 }
 
-// TestPurgeWithReader: a reader in the middle of a query keeps the log alive. The purge says so, delays nobody, and is
-// completed when the reader is done.
-func TestPurgeWithReader(t *testing.T) {
+// TestPurgeWaitsForReader: A reader in the middle of a query prevents the purge. The purge reports that, delays no caller, and completes when
+// the reader ends.
+func TestPurgeWaitsForReader(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		var log logstest.Log
@@ -92,16 +92,16 @@ func TestPurgeWithReader(t *testing.T) {
 		if <-purged {
 			t.Error("the purge was reported as done in spite of the reader")
 		}
-		if since := s.PurgeWaiting(); !since.Equal(begin) {
-			t.Errorf("a purge waits since %s, not since %s", since, begin)
+		if since := s.PurgePendingSince(); !since.Equal(begin) {
+			t.Errorf("a purge is pending since %s, not since %s", since, begin)
 		}
 		if d := time.Since(begin); d > 5*time.Second {
 			t.Errorf("the purge took %s", d)
 		}
-		if names := holders(t, dir); names == nil {
+		if names := filesWithSecret(t, dir); names == nil {
 			t.Error("the secret is gone: the reader did not read")
 		}
-		if _, err := s.Purge(t.Context()); err != nil { // asked for again: once done, both are
+		if _, err := s.Purge(t.Context()); err != nil { // repeated: once it is done, both requests are
 			t.Error(err)
 		}
 		time.Sleep(10 * time.Second)
@@ -115,11 +115,11 @@ func TestPurgeWithReader(t *testing.T) {
 		}
 		time.Sleep(3 * time.Second)
 		synctest.Wait()
-		if names := holders(t, dir); names != nil {
+		if names := filesWithSecret(t, dir); names != nil {
 			t.Errorf("the secret is still in %v", names)
 		}
-		if since := s.PurgeWaiting(); !since.IsZero() {
-			t.Errorf("a purge waits since %s", since)
+		if since := s.PurgePendingSince(); !since.IsZero() {
+			t.Errorf("a purge is pending since %s", since)
 		}
 		if lines := log.About("purged"); len(lines) != 1 {
 			t.Errorf("want one line in the log, got %q", lines)
@@ -127,7 +127,7 @@ func TestPurgeWithReader(t *testing.T) {
 	})
 }
 
-// readUntil has a reader in the middle of the notes until wait returns, and tells how it ended.
+// readUntil starts a reader that holds its transaction until wait returns, and returns the reader's error.
 func readUntil(t *testing.T, s *sqlite.Storage, wait func()) (ended <-chan error) {
 	t.Helper()
 	reading, end := make(chan struct{}), make(chan error, 1)
@@ -148,9 +148,9 @@ func readUntil(t *testing.T, s *sqlite.Storage, wait func()) (ended <-chan error
 	return end
 }
 
-// TestPurgeWhenAllStandsStill: when nothing went on for longer than a purge tries, it was tried no more than once, with a reader in
-// the way that had no more time than itself. It goes on for a moment.
-func TestPurgeWhenAllStandsStill(t *testing.T) {
+// TestPurgeRetriesAfterSuspension: The whole process was suspended for longer than a purge tries. Then it has tried only once, and a reader
+// was in its way. It tries a little longer.
+func TestPurgeRetriesAfterSuspension(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		s := dbtest.Open(t, sqlite.Options{Dir: dir})
@@ -169,18 +169,18 @@ func TestPurgeWhenAllStandsStill(t *testing.T) {
 		if err := errors.Join(<-read, <-wrote); err != nil {
 			t.Error(err)
 		}
-		if names := holders(t, dir); names != nil {
+		if names := filesWithSecret(t, dir); names != nil {
 			t.Errorf("the secret is still in %v", names)
 		}
 	})
 }
 
-// TestPurgeAfterCrash: what was deleted and not purged when the process died is purged by the next one.
+// TestPurgeAfterCrash: Data that was deleted but not purged before a crash is purged by the next process.
 func TestPurgeAfterCrash(t *testing.T) {
 	dir, crashed := t.TempDir(), t.TempDir()
 	s := dbtest.Open(t, sqlite.Options{Dir: dir})
 	deleteSecrets(t, s, dir)
-	for _, name := range []string{databaseName, databaseName + "-wal"} { // as a kill leaves them
+	for _, name := range []string{databaseName, databaseName + "-wal"} { // as after a kill
 		data, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
 			t.Fatal(err)
@@ -192,28 +192,28 @@ func TestPurgeAfterCrash(t *testing.T) {
 	if got := dbtest.Value[int](t, s, `SELECT count(*) FROM notes`); got != 0 {
 		t.Errorf("%d rows", got)
 	}
-	if names := holders(t, crashed); names != nil {
+	if names := filesWithSecret(t, crashed); names != nil {
 		t.Errorf("the secret is still in %v", names)
 	}
 }
 
-// TestPurgeLeavesNoCopies: SQLite leaves copies of cells behind when it spreads a full page over several, and does not
-// overwrite them when it deletes the cells.
+// TestPurgeLeavesNoCopies: SQLite leaves copies of cells when it splits a full page, and does not overwrite them when the cells are
+// deleted.
 func TestPurgeLeavesNoCopies(t *testing.T) {
 	dir := t.TempDir()
 	s := dbtest.Open(t, sqlite.Options{Dir: dir})
 	leaveCopies(t, s)
-	if names := holders(t, dir); names != nil {
+	if names := filesWithSecret(t, dir); names != nil {
 		t.Errorf("the secret is still in %v", names)
 	}
 }
 
-// leaveCopies deletes what leaves copies, and purges.
+// leaveCopies deletes rows so that copies remain, and purges.
 func leaveCopies(t *testing.T, s *sqlite.Storage) {
 	t.Helper()
 	dbtest.Exec(t, s, `CREATE TABLE terms (term TEXT PRIMARY KEY, padding BLOB) WITHOUT ROWID`,
 		`CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT)`, `CREATE INDEX notes_by_text ON notes (text)`)
-	// Numbers that lie in no order, so that pages are split everywhere.
+	// Random order, so that pages are split everywhere.
 	dbtest.Exec(t, s, `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 9999)
 		INSERT OR IGNORE INTO terms SELECT format('%x %s', (i * i * 7919 + i * 104729) % 1000003, iif(i % 3, 'other', '`+secret+`')), zeroblob(i % 50) FROM n`,
 		`INSERT INTO notes (text) SELECT term FROM terms ORDER BY length(padding), term DESC`,
@@ -227,13 +227,13 @@ func leaveCopies(t *testing.T, s *sqlite.Storage) {
 	if got := dbtest.Value[int](t, s, `SELECT count(*) FROM notes`); got != 6666 {
 		t.Errorf("%d rows are left", got)
 	}
-	if since := s.PurgeWaiting(); !since.IsZero() {
-		t.Errorf("a purge waits since %s", since)
+	if since := s.PurgePendingSince(); !since.IsZero() {
+		t.Errorf("a purge is pending since %s", since)
 	}
 }
 
-// purges asks for so many purges at the same time. What they answer is to be received from the channel.
-func purges(t *testing.T, s *sqlite.Storage, n int) <-chan bool {
+// requestPurges requests n purges concurrently. The channel receives the results.
+func requestPurges(t *testing.T, s *sqlite.Storage, n int) <-chan bool {
 	t.Helper()
 	answers := make(chan bool, n)
 	for range n {
@@ -249,25 +249,25 @@ func purges(t *testing.T, s *sqlite.Storage, n int) <-chan bool {
 	return answers
 }
 
-// TestPurgesAreShared: whoever asks for a purge while one is under way waits for the next, and all these share it. The one that
-// is under way does not count: it may have passed what they deleted.
+// TestPurgesAreShared: Requests during a purge wait for the next one, which they share. The one in progress does not count: it may have
+// passed their pages.
 func TestPurgesAreShared(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		var writes atomic.Int64
 		s := dbtest.Open(t, sqlite.Options{Dir: dir, OnCommit: func(n int, _ time.Duration) { writes.Add(int64(n)) }})
 		dbtest.Exec(t, s, createNotes)
-		<-purges(t, s, 1) // of what making the database left
+		<-requestPurges(t, s, 1) // for what creating the database left
 		before := writes.Load()
-		if !<-purges(t, s, 1) {
+		if !<-requestPurges(t, s, 1) {
 			t.Error("not purged")
 		}
 		alone := writes.Load() - before
 
 		release := dbtest.Hold(t, s)
 		before = writes.Load()
-		first := purges(t, s, 1)
-		others := purges(t, s, 20)
+		first := requestPurges(t, s, 1)
+		others := requestPurges(t, s, 20)
 		release()
 		if !<-first {
 			t.Error("the first is not purged")
@@ -280,13 +280,13 @@ func TestPurgesAreShared(t *testing.T) {
 		if got := writes.Load() - before - 1; got != 2*alone {
 			t.Errorf("21 purges took %d writes, one takes %d", got, alone)
 		}
-		if since := s.PurgeWaiting(); !since.IsZero() {
-			t.Errorf("a purge waits since %s", since)
+		if since := s.PurgePendingSince(); !since.IsZero() {
+			t.Errorf("a purge is pending since %s", since)
 		}
 	})
 }
 
-// TestRefusedPurgesAreShared: also when a reader prevents it one tries for all, and nobody waits longer than alone.
+// TestRefusedPurgesAreShared: If a reader prevents the purge, one request retries for all, and each waits no longer than it would alone.
 func TestRefusedPurgesAreShared(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -308,7 +308,7 @@ func TestRefusedPurgesAreShared(t *testing.T) {
 		}()
 		synctest.Wait()
 		begin, before := time.Now(), writes.Load()
-		answers := purges(t, s, 30)
+		answers := requestPurges(t, s, 30)
 		for range 30 {
 			if <-answers {
 				t.Error("purged in spite of the reader")
@@ -317,7 +317,7 @@ func TestRefusedPurgesAreShared(t *testing.T) {
 		if d := time.Since(begin); d > 3*time.Second {
 			t.Errorf("they took %s", d)
 		}
-		if got := writes.Load() - before; got < 5 || got > 100 { // a try every 200 ms at last, half as much or half as much again
+		if got := writes.Load() - before; got < 5 || got > 100 { // one try per 200 ms at the end, with 50 % jitter
 			t.Errorf("%d attempts in two seconds", got)
 		}
 		close(release)
@@ -326,40 +326,40 @@ func TestRefusedPurgesAreShared(t *testing.T) {
 		}
 		time.Sleep(3 * time.Second)
 		synctest.Wait()
-		if since := s.PurgeWaiting(); !since.IsZero() {
-			t.Errorf("a purge waits since %s", since)
+		if since := s.PurgePendingSince(); !since.IsZero() {
+			t.Errorf("a purge is pending since %s", since)
 		}
 	})
 }
 
-// TestCopiesBesideTheWriter: what is in the log is copied into the file while others write, so that nobody waits for that: a
-// write that does not end does not prevent it.
-func TestCopiesBesideTheWriter(t *testing.T) {
+// TestCheckpointDoesNotBlockWriters: The log is copied into the file while others write, so that no writer waits for it. A long write does not
+// prevent it.
+func TestCheckpointDoesNotBlockWriters(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		s := dbtest.Open(t, sqlite.Options{Dir: dir})
 		dbtest.Exec(t, s, `CREATE TABLE notes (text TEXT)`, `INSERT INTO notes VALUES ('`+secret+`')`)
-		if names := holders(t, dir); !slices.Equal(names, []string{databaseName + "-wal"}) {
+		if names := filesWithSecret(t, dir); !slices.Equal(names, []string{databaseName + "-wal"}) {
 			t.Fatalf("before, it is in %v", names)
 		}
 		release := dbtest.Hold(t, s)
-		answer := purges(t, s, 1)
-		if names := holders(t, dir); !slices.Equal(names, []string{databaseName, databaseName + "-wal"}) {
-			t.Errorf("while somebody writes, it is in %v", names)
+		answer := requestPurges(t, s, 1)
+		if names := filesWithSecret(t, dir); !slices.Equal(names, []string{databaseName, databaseName + "-wal"}) {
+			t.Errorf("during a write, it takes %v", names)
 		}
 		release()
 		if !<-answer {
 			t.Error("not purged")
 		}
-		if names := holders(t, dir); !slices.Equal(names, []string{databaseName}) {
+		if names := filesWithSecret(t, dir); !slices.Equal(names, []string{databaseName}) {
 			t.Errorf("after, it is in %v", names)
 		}
 	})
 }
 
-// TestSQLiteMayCopyBesideTheWriter: before 3.51.3 a checkpoint beside a writer could damage the database (the "WAL-reset bug",
+// TestSQLiteHasTheCheckpointFix: Before 3.51.3 a checkpoint concurrent with a writer could damage the database (the "WAL-reset bug",
 // https://www.sqlite.org/wal.html#walresetbug).
-func TestSQLiteMayCopyBesideTheWriter(t *testing.T) {
+func TestSQLiteHasTheCheckpointFix(t *testing.T) {
 	s := dbtest.Open(t, sqlite.Options{Dir: t.TempDir()})
 	var version [3]int
 	text := dbtest.Value[string](t, s, `SELECT sqlite_version()`)

@@ -44,7 +44,7 @@ func (of Files) Restore(ctx context.Context, file, dir string, replace bool, now
 		return r, fmt.Errorf("%s: %w", dir, ErrOccupied)
 	}
 	if info, err := os.Stat(file + "-wal"); err == nil && info.Size() > 0 {
-		return r, fmt.Errorf("%s: %w", file, ErrNotWhole)
+		return r, fmt.Errorf("%s: %w", file, ErrIncomplete)
 	}
 	part, err := copyFile(ctx, file, dir)
 	if err != nil {
@@ -68,7 +68,7 @@ func (of Files) Restore(ctx context.Context, file, dir string, replace bool, now
 	if there {
 		// For a moment the old database has no log, so the log must be empty. It cannot be emptied if the database is damaged, or its
 		// key is lost.
-		if err := settle(ctx, target, of.Key); errors.Is(err, ErrInUse) || ctx.Err() != nil {
+		if err := emptyLog(ctx, target, of.Key); errors.Is(err, ErrInUse) || ctx.Err() != nil {
 			return r, err
 		}
 		if err := keepOwner(part, target); err != nil {

@@ -12,10 +12,10 @@ import (
 	"github.com/memsidecar/memsidecar/internal/sqlite"
 )
 
-// waiting is the envelope that a rotation has beside the database until it is in it.
+// waiting is the envelope file of a rotation that has not reached the database yet.
 func waiting(dir string) string { return sqlite.DatabasePath(dir) + "-envelope" }
 
-// rotated has another key open the database, and returns the envelope that it has then.
+// rotated rotates the database to another key, and returns its new envelope.
 func rotated(t *testing.T, dir string, before, after seal.Key) (envelope []byte) {
 	t.Helper()
 	if err := sqlite.Rewrap(t.Context(), dir, before, after); err != nil {
@@ -24,9 +24,9 @@ func rotated(t *testing.T, dir string, before, after seal.Key) (envelope []byte)
 	return read(t, sqlite.DatabasePath(dir))[:seal.EnvelopeSize]
 }
 
-// TestEnvelopeOfAnotherDatabase: an envelope that waits beside a database that is not its own, as when a backup was copied over
-// the one whose rotation was interrupted, does not get into it: it would take the key to everything away.
-func TestEnvelopeOfAnotherDatabase(t *testing.T) {
+// TestForeignEnvelopeIsIgnored: A pending envelope of another database, as when a backup was copied over a database with an interrupted
+// rotation, is not written into this one. It would make all data unreadable.
+func TestForeignEnvelopeIsIgnored(t *testing.T) {
 	dir, other := t.TempDir(), t.TempDir()
 	key, second, third := newKey(t), newKey(t), newKey(t)
 	takeNotes(t, dir, key)
@@ -41,7 +41,7 @@ func TestEnvelopeOfAnotherDatabase(t *testing.T) {
 	}
 }
 
-// TestRestoreSetsEnvelopeAside: an envelope that waits belongs to the database that is put aside, and goes with it.
+// TestRestoreSetsEnvelopeAside: A pending envelope belongs to the replaced database, and is put aside with it.
 func TestRestoreSetsEnvelopeAside(t *testing.T) {
 	dir, key, after := t.TempDir(), newKey(t), newKey(t)
 	takeNotes(t, dir, key)
@@ -51,7 +51,7 @@ func TestRestoreSetsEnvelopeAside(t *testing.T) {
 	}
 	file := read(t, sqlite.DatabasePath(dir))
 	envelope := rotated(t, dir, key, after)
-	torn := append(bytes.Clone(envelope[:20]), file[20:]...) // the rotation was cut off in the middle
+	torn := append(bytes.Clone(envelope[:20]), file[20:]...) // the rotation was interrupted halfway
 	write(t, sqlite.DatabasePath(dir), torn)
 	write(t, waiting(dir), envelope)
 
@@ -60,7 +60,7 @@ func TestRestoreSetsEnvelopeAside(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(waiting(dir)); !errors.Is(err, os.ErrNotExist) {
-		t.Error("it waits beside the restored database")
+		t.Error("it is next to the restored database")
 	}
 	if got := notes(t, dir, key); got != 1000 {
 		t.Errorf("the restored database has %d notes", got)
@@ -68,9 +68,9 @@ func TestRestoreSetsEnvelopeAside(t *testing.T) {
 	wantSound(t, after, restored.Aside, false)
 }
 
-// TestRotateBesideAReader: whoever has the database open would go on with the old key, so nothing is rotated or written anew
-// before they have ended.
-func TestRotateBesideAReader(t *testing.T) {
+// TestRotationWaitsForOpenConnections: A process that has the database open would continue with the old key, so rotating and rewriting wait until it
+// has ended.
+func TestRotationWaitsForOpenConnections(t *testing.T) {
 	dir, key, after := t.TempDir(), newKey(t), newKey(t)
 	takeNotes(t, dir, key)
 	reader := &progress{begun: make(chan struct{}), goOn: make(chan struct{})}
@@ -87,8 +87,8 @@ func TestRotateBesideAReader(t *testing.T) {
 	if err := sqlite.Rewrap(t.Context(), dir, key, after); !errors.Is(err, sqlite.ErrInUse) {
 		t.Errorf("rotating gives %v", err)
 	}
-	if _, err := sqlite.Reseal(t.Context(), dir, key, after); !errors.Is(err, sqlite.ErrInUse) {
-		t.Errorf("writing it anew gives %v", err)
+	if _, err := sqlite.Reencrypt(t.Context(), dir, key, after); !errors.Is(err, sqlite.ErrInUse) {
+		t.Errorf("rewriting gives %v", err)
 	}
 	close(reader.goOn)
 	if err := <-ended; err != nil {
@@ -102,7 +102,7 @@ func TestRotateBesideAReader(t *testing.T) {
 	}
 }
 
-// progress holds a backup up when it has begun.
+// progress pauses a backup after its start.
 type progress struct{ begun, goOn chan struct{} }
 
 func (p *progress) show(int64, int64) {
@@ -114,14 +114,14 @@ func (p *progress) show(int64, int64) {
 	}
 }
 
-// TestResealsInAnyFolder: a folder's name may have what means something in patterns, and what was left there by a command that
-// was killed goes when the sidecar starts: it may be the half of a database that was to be decrypted.
-func TestResealsInAnyFolder(t *testing.T) {
+// TestReencryptInAnyFolder: A folder's name may contain characters with a meaning in patterns. Files left by a killed command are removed
+// when the sidecar starts: they may be half of a decrypted database.
+func TestReencryptInAnyFolder(t *testing.T) {
 	for _, name := range []string{"bots[1]", "bots[", "b*t", "?'%41 #"} {
 		t.Run(name, func(t *testing.T) {
 			dir, key := filepath.Join(t.TempDir(), name), newKey(t)
 			takeNotes(t, dir, seal.Key{})
-			if _, err := sqlite.Reseal(t.Context(), dir, seal.Key{}, key); err != nil {
+			if _, err := sqlite.Reencrypt(t.Context(), dir, seal.Key{}, key); err != nil {
 				t.Fatal(err)
 			}
 			for _, left := range []string{".reseal.1.part", ".reseal.1.part-journal", ".restore.1.part"} {
@@ -130,7 +130,7 @@ func TestResealsInAnyFolder(t *testing.T) {
 			if got := notes(t, dir, key); got != 1000 {
 				t.Errorf("there are %d notes", got)
 			}
-			if found := holds(t, dir, "Zyxwvutsrq"); len(found) > 0 {
+			if found := filesWithText(t, dir, "Zyxwvutsrq"); len(found) > 0 {
 				t.Errorf("after a start notes are in %q", found)
 			}
 		})

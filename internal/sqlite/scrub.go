@@ -22,9 +22,9 @@ const (
 	maxScrubPages = 1 << 25
 )
 
-// gapOf returns the unused middle of a page of a table or an index, or nil for other pages. The kinds are unambiguous: other pages
+// unusedBytes returns the unused middle of a page of a table or an index, or nil for other pages. The kinds are unambiguous: other pages
 // start with zeros or with the high byte of a page number, which is less than 2 up to maxScrubPages.
-func gapOf(number int64, page []byte) []byte {
+func unusedBytes(number int64, page []byte) []byte {
 	at := 0
 	if number == 1 {
 		at = headerSize
@@ -69,7 +69,7 @@ func (d *database) leftovers(ctx context.Context) (pages []int64, err error) {
 			page := buffer[i*size : (i+1)*size]
 			// A page that cannot be decrypted may be in the middle of a write: scrub reads it again.
 			opened := d.vault.open(number+int64(i), page)
-			if gap := gapOf(number+int64(i), page); !opened || !bytes.Equal(gap, zeros[:len(gap)]) {
+			if gap := unusedBytes(number+int64(i), page); !opened || !bytes.Equal(gap, zeros[:len(gap)]) {
 				pages = append(pages, number+int64(i))
 			}
 		}
@@ -117,7 +117,7 @@ func (d *database) scrub(ctx context.Context, pages []int64) error {
 				if err != nil { // the file is shorter now
 					continue
 				}
-				gap := gapOf(number, page)
+				gap := unusedBytes(number, page)
 				if len(bytes.Trim(gap, "\x00")) == 0 {
 					continue
 				}

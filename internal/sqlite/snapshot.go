@@ -23,8 +23,8 @@ import (
 var (
 	// ErrNoDatabase means that there is no database.
 	ErrNoDatabase = errors.New("there is no database")
-	// ErrNotWhole means that a file is a copy of a database in use: its log was not copied, or would be ignored.
-	ErrNotWhole = errors.New("a write-ahead log (-wal) is next to it, so this is a copy of a folder in use and not a backup: " +
+	// ErrIncomplete means that a file is a copy of a database in use: its log was not copied, or would be ignored.
+	ErrIncomplete = errors.New("a write-ahead log (-wal) is next to it, so this is a copy of a folder in use and not a backup: " +
 		"make one with memsidecar backup, or start a sidecar on that folder")
 	// ErrForeign means that a file is the database of another program.
 	ErrForeign = errors.New("this is not a database of memsidecar")
@@ -55,7 +55,7 @@ func openSnapshot(ctx context.Context, file string, key seal.Key) (*snapshot, er
 // openBackup opens a file that no process writes, and creates no other file.
 func openBackup(ctx context.Context, file string, key seal.Key) (*snapshot, error) {
 	if info, err := os.Stat(file + "-wal"); err == nil && info.Size() > 0 {
-		return nil, fmt.Errorf("%s: %w", file, ErrNotWhole)
+		return nil, fmt.Errorf("%s: %w", file, ErrIncomplete)
 	}
 	return openFile(ctx, file, "ro", key)
 }

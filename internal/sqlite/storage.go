@@ -104,7 +104,7 @@ func Open(ctx context.Context, options Options) (*Storage, error) {
 		Name:             "storage",
 		FailureThreshold: 1,                    // a broken database fails every call; retrying does not help
 		OpenFor:          options.RetryMin / 4, // less than the shortest pause between probes
-		IsFailure:        outage,
+		IsFailure:        isOutage,
 		Log:              options.Log,
 		OnChange:         changed,
 	}
@@ -125,7 +125,7 @@ func Open(ctx context.Context, options Options) (*Storage, error) {
 	s.tasks.Go(func() { s.recover(running) })
 	s.tasks.Go(func() { s.recoverWrites(running) })
 	s.tasks.Go(func() { s.purgeLater(running) })
-	s.tasks.Go(func() { background.Every(running, options.CheckEvery, s.look) })
+	s.tasks.Go(func() { background.Every(running, options.CheckEvery, s.checkPlace) })
 	return s, nil
 }
 
@@ -155,8 +155,8 @@ func (s *Storage) Close() error {
 	return s.lock.Close()
 }
 
-// look opens the breaker if the database is no longer where it was opened.
-func (s *Storage) look() {
+// checkPlace opens the breaker if the database is no longer where it was opened.
+func (s *Storage) checkPlace() {
 	_ = s.do(func(db *database) error { return db.place.check() }) // the breaker logs it
 }
 
@@ -266,7 +266,7 @@ func (s *Storage) replace(ctx context.Context) error {
 	}
 	var err error
 	if s.opened { // a folder or a lock file created here could block the return of the old one
-		err = mayHaveReturned(DatabasePath(s.options.Dir))
+		err = checkReturned(DatabasePath(s.options.Dir))
 	} else {
 		err = makeFolder(s.options.Dir)
 	}
@@ -286,7 +286,7 @@ func (s *Storage) replace(ctx context.Context) error {
 
 // lockFolder locks the folder unless it is locked. A lock file that was removed or replaced is locked again.
 func (s *Storage) lockFolder() error {
-	if holds(s.lock) {
+	if filesWithText(s.lock) {
 		return nil
 	}
 	if err := s.lock.Close(); err != nil {
@@ -303,7 +303,7 @@ func (s *Storage) lockFolder() error {
 func (s *Storage) openSound(ctx context.Context) (_ *database, err error) {
 	s.damage.forget()
 	db, err := openDatabase(ctx, s.options.Dir, s.options, !s.opened)
-	if blocked(err) || cannotOpen(err) {
+	if isWriteFailure(err) || cannotOpen(err) {
 		db, err = openUnwritable(ctx, s.options.Dir, s.options, err)
 	}
 	if corrupt(err) {
@@ -317,11 +317,11 @@ func (s *Storage) openSound(ctx context.Context) (_ *database, err error) {
 	switch {
 	case err == nil && unpurged:
 		s.PurgeLater()
-	case err != nil && !outage(err):
+	case err != nil && !isOutage(err):
 		db.close()
 		return nil, err
 	}
-	s.proven(err)
+	s.recordWritable(err)
 	return db, nil
 }
 

@@ -26,7 +26,7 @@ import (
 const databaseName = "memsidecar.db"
 
 func TestReopenKeepsData(t *testing.T) {
-	// SQLite is given the path as a URI: what means something there must be escaped.
+	// The path is part of a URI: special characters must be escaped.
 	dir := filepath.Join(t.TempDir(), "用户 50%20?a=b#c&d", "data")
 	s := dbtest.Open(t, sqlite.Options{Dir: dir})
 	dbtest.Exec(t, s, `CREATE TABLE notes (text TEXT)`, `INSERT INTO notes VALUES ('likes tea')`)
@@ -46,7 +46,7 @@ func TestReopenKeepsData(t *testing.T) {
 	}
 }
 
-func TestFilesAreThePersonsOwn(t *testing.T) {
+func TestFilesAreReadableByTheOwnerOnly(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	s := dbtest.Open(t, sqlite.Options{Dir: dir})
 	dbtest.Exec(t, s, `CREATE TABLE notes (text TEXT)`)
@@ -77,7 +77,7 @@ func TestFilesAreThePersonsOwn(t *testing.T) {
 	}
 }
 
-func TestOneProcessAFolder(t *testing.T) {
+func TestFolderIsLockedByOneProcess(t *testing.T) {
 	dir := t.TempDir()
 	first := dbtest.Open(t, sqlite.Options{Dir: dir})
 	var log logstest.Log
@@ -85,7 +85,7 @@ func TestOneProcessAFolder(t *testing.T) {
 	if !errors.Is(err, sqlite.ErrLocked) || second != nil {
 		t.Fatalf("got %v, %v; want ErrLocked", second, err)
 	}
-	dbtest.Exec(t, first, `CREATE TABLE notes (text TEXT)`) // is not disturbed
+	dbtest.Exec(t, first, `CREATE TABLE notes (text TEXT)`) // not affected
 
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
@@ -93,9 +93,9 @@ func TestOneProcessAFolder(t *testing.T) {
 	dbtest.Open(t, sqlite.Options{Dir: dir})
 }
 
-// TestCannotOpen: whatever keeps the database from being opened, the process goes on, calls are refused at once, it is
-// told once, and when the cause is gone the storage works by itself.
-func TestCannotOpen(t *testing.T) {
+// TestStorageRecoversFromOpenErrors: Whatever prevents opening the database, the process keeps running, calls are refused immediately, the change is
+// reported once, and storage recovers when the cause is gone.
+func TestStorageRecoversFromOpenErrors(t *testing.T) {
 	garbage := []byte(strings.Repeat("this is no database. ", 1000))
 	for _, c := range []struct {
 		name   string
@@ -175,7 +175,7 @@ func TestCannotOpen(t *testing.T) {
 					if d := time.Since(before); d != 0 {
 						t.Fatalf("refusing took %s", d)
 					}
-					time.Sleep(7 * time.Second) // past several attempts to open it
+					time.Sleep(7 * time.Second) // several attempts to open it
 				}
 				status := s.Status()
 				if status.State == breaker.Closed || !strings.Contains(status.Reason, c.reason) || !status.Since.Equal(since) {
@@ -202,7 +202,7 @@ func TestCannotOpen(t *testing.T) {
 					t.Errorf("want two lines in the log, got %q", lines)
 				}
 				if first, last := changes[0], changes[len(changes)-1]; first != breaker.Open || last != breaker.Closed {
-					t.Errorf("OnChange told %v", changes)
+					t.Errorf("OnChange got %v", changes)
 				}
 			})
 		})
@@ -222,9 +222,9 @@ func refused(t *testing.T, s *sqlite.Storage) {
 	}
 }
 
-// TestBrokenPagesConcernThoseWhoNeedThem: pages are overwritten under an open database. Calls that need them say so, the others
-// read and write as before, and the log has it once.
-func TestBrokenPagesConcernThoseWhoNeedThem(t *testing.T) {
+// TestBrokenPagesFailOnlyTheirReaders: Pages are overwritten under an open database. Calls that need them return an error, others
+// still work, and the log reports it once.
+func TestBrokenPagesFailOnlyTheirReaders(t *testing.T) {
 	dir := t.TempDir()
 	s := dbtest.Open(t, sqlite.Options{Dir: dir})
 	dbtest.Exec(t, s, `CREATE TABLE other (text TEXT)`, `INSERT INTO other VALUES ('whole')`, `CREATE TABLE notes (text TEXT)`,
@@ -271,8 +271,8 @@ func TestBrokenPagesConcernThoseWhoNeedThem(t *testing.T) {
 	}
 }
 
-// TestFullDatabase: SQLite finds no room for another page. Writes are refused until there is some, and reads go on.
-func TestFullDatabase(t *testing.T) {
+// TestFullDatabaseRefusesWritesOnly: SQLite cannot add a page. Writes are refused until there is room, and reads still work.
+func TestFullDatabaseRefusesWritesOnly(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		var log logstest.Log
@@ -296,7 +296,7 @@ func TestFullDatabase(t *testing.T) {
 		if s.Status().State != breaker.Closed || s.WriteStatus().State != breaker.Open || !strings.Contains(s.WriteStatus().Reason, "full") {
 			t.Errorf("reads %+v, writes %+v", s.Status(), s.WriteStatus())
 		}
-		time.Sleep(5 * time.Second) // a page that is there can be written
+		time.Sleep(5 * time.Second) // existing pages can be written
 		synctest.Wait()
 		dbtest.Exec(t, s, `PRAGMA max_page_count = 1000000`, `INSERT INTO notes VALUES (hex(randomblob(100000)))`)
 		if lines := log.About("circuit breaker"); len(lines) != 2 || !strings.Contains(lines[0], "storage writes") {
@@ -305,9 +305,8 @@ func TestFullDatabase(t *testing.T) {
 	})
 }
 
-// TestCallersMistakesAreNoOutage: a wrong query, a violated constraint, a cancelled call or a panic of one caller is
-// nobody else's trouble.
-func TestCallersMistakesAreNoOutage(t *testing.T) {
+// TestCallersMistakesDoNotCloseStorage: A wrong query, a violated constraint, a cancelled call or a panic of one caller does not affect others.
+func TestCallersMistakesDoNotCloseStorage(t *testing.T) {
 	s := dbtest.Open(t, sqlite.Options{Dir: t.TempDir()})
 	dbtest.Exec(t, s, `CREATE TABLE notes (text TEXT UNIQUE)`, `INSERT INTO notes VALUES ('a')`)
 	cancelled, cancel := context.WithCancel(t.Context())
@@ -343,7 +342,7 @@ func TestCallersMistakesAreNoOutage(t *testing.T) {
 	}
 }
 
-// TestDeadlineKeepsItsError: a caller that ran out of time is told so, not that storage is down.
+// TestDeadlineKeepsItsError: A caller whose deadline passed gets that error, not that storage is down.
 func TestDeadlineKeepsItsError(t *testing.T) {
 	s := dbtest.Open(t, sqlite.Options{Dir: t.TempDir()})
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
@@ -359,7 +358,7 @@ func TestDeadlineKeepsItsError(t *testing.T) {
 	}
 }
 
-func TestAfterClose(t *testing.T) {
+func TestCallsAfterCloseFail(t *testing.T) {
 	s := dbtest.Open(t, sqlite.Options{Dir: t.TempDir()})
 	for range 2 {
 		if err := s.Close(); err != nil {
@@ -376,7 +375,7 @@ func write(t *testing.T, path string, data []byte) {
 	}
 }
 
-// overwrite changes a file in place, under those who have it open.
+// overwrite changes a file in place while processes have it open.
 func overwrite(t *testing.T, path string, data []byte) {
 	t.Helper()
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)

@@ -28,7 +28,7 @@ func (s *Storage) WriteStatus() breaker.Status { return s.writing.Status() }
 func (s *Storage) newWriteBreaker(config breaker.Config) *breaker.Breaker {
 	inner := config.OnChange
 	config.Name = "storage writes"
-	config.IsFailure = func(err error) bool { return outage(err) && !errors.Is(err, ErrGone) }
+	config.IsFailure = func(err error) bool { return isOutage(err) && !errors.Is(err, ErrGone) }
 	config.OnChange = func(status breaker.Status) {
 		if status.State == breaker.Open {
 			s.wakeWrites.Notify()
@@ -102,8 +102,8 @@ func (s *Storage) probeWrites(ctx context.Context) error {
 	return s.probe(ctx)
 }
 
-// proven records whether a newly opened database is writable. If not, it still serves reads.
-func (s *Storage) proven(err error) {
+// recordWritable records whether a newly opened database is writable. If not, it still serves reads.
+func (s *Storage) recordWritable(err error) {
 	_ = s.writing.Do(func() error { return err }) // an open breaker is closed by the next probe
 }
 
@@ -135,8 +135,8 @@ func testRoom(dir string) (err error) {
 // roomName is the file of testRoom. If a crash left it, the next test overwrites and removes it.
 const roomName = ".memsidecar-room" + partSuffix
 
-// blocked reports whether an error means that the disk accepts no writes: it is full, read-only, or fails.
-func blocked(err error) bool {
+// isWriteFailure reports whether an error means that the disk accepts no writes: it is full, read-only, or fails.
+func isWriteFailure(err error) bool {
 	for _, errno := range []error{syscall.ENOSPC, syscall.EROFS, syscall.EDQUOT, syscall.EIO, fs.ErrPermission} {
 		if errors.Is(err, errno) {
 			return true

@@ -19,12 +19,12 @@ import (
 	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 )
 
-// outcome is what a write in the background answered.
+// outcome is the result of a background write.
 type outcome struct {
 	err error
 }
 
-// start writes in the background and returns when the write waits for the writer.
+// start writes in the background and returns when the write is in the writer's queue.
 func start(ctx context.Context, s *sqlite.Storage, fn func(sqldb.Tx) error) *outcome {
 	o := &outcome{errors.New("has not returned")}
 	go func() { o.err = s.Write(ctx, fn) }()
@@ -52,8 +52,8 @@ func ids(t *testing.T, s *sqlite.Storage) (ids []int) {
 
 const createNotes = `CREATE TABLE notes (id INTEGER PRIMARY KEY) STRICT`
 
-// TestOneFailureUndoesItsOwnPart: of requests that share a commit, one that fails or panics takes nobody with it.
-func TestOneFailureUndoesItsOwnPart(t *testing.T) {
+// TestFailedRequestIsUndoneAlone: If one of several requests in a commit fails or panics, the others are not affected.
+func TestFailedRequestIsUndoneAlone(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
@@ -68,7 +68,7 @@ func TestOneFailureUndoesItsOwnPart(t *testing.T) {
 			if err := insert(ctx, 4)(tx); err != nil {
 				return err
 			}
-			rows, err := tx.Query(ctx, `SELECT id FROM notes`) // it is left open on purpose
+			rows, err := tx.Query(ctx, `SELECT id FROM notes`) // deliberately not closed
 			if err != nil {
 				return err
 			}
@@ -106,8 +106,8 @@ func TestOneFailureUndoesItsOwnPart(t *testing.T) {
 	})
 }
 
-// TestOutageFailsTheWholeCommit: when the database fails in the middle, nothing of the commit is stored and everybody is
-// told, those too that had done their part.
+// TestOutageFailsTheWholeCommit: When the database fails in the middle of a commit, nothing is stored and all callers get an error, also
+// those whose part had succeeded.
 func TestOutageFailsTheWholeCommit(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -133,7 +133,7 @@ func TestOutageFailsTheWholeCommit(t *testing.T) {
 		if err := exec(ctx, s, `INSERT INTO notes (id) VALUES (5)`); !errors.Is(err, memory.ErrUnavailable) {
 			t.Errorf("the next write: %v", err)
 		}
-		if got := ids(t, s); got != nil { // what is stored can be read meanwhile
+		if got := ids(t, s); got != nil { // stored rows can still be read
 			t.Errorf("during the outage %v are stored", got)
 		}
 
@@ -146,7 +146,7 @@ func TestOutageFailsTheWholeCommit(t *testing.T) {
 	})
 }
 
-func TestCancelled(t *testing.T) {
+func TestCancelledWrites(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		s := dbtest.Open(t, sqlite.Options{Dir: dir})
@@ -165,7 +165,7 @@ func TestCancelled(t *testing.T) {
 			t.Errorf("stored %v in spite of the answer", got)
 		}
 
-		// Once it is being written the caller must learn how it ends.
+		// Once writing has begun, the caller must wait for the result.
 		ctx, cancel = context.WithCancel(t.Context())
 		entered, leave := make(chan struct{}), make(chan struct{})
 		written := start(ctx, s, func(tx sqldb.Tx) error {
@@ -177,7 +177,7 @@ func TestCancelled(t *testing.T) {
 		cancel()
 		synctest.Wait()
 		if errors.Is(written.err, context.Canceled) {
-			t.Error("the caller was told too early")
+			t.Error("the caller got the result too early")
 		}
 		close(leave)
 		synctest.Wait()
@@ -199,8 +199,8 @@ func TestCancelled(t *testing.T) {
 	})
 }
 
-// TestCloseWhileWriting: each write is either stored or refused.
-func TestCloseWhileWriting(t *testing.T) {
+// TestCloseStoresOrRefusesWrites: Each write is either stored or refused.
+func TestCloseStoresOrRefusesWrites(t *testing.T) {
 	dir := t.TempDir()
 	s := dbtest.Open(t, sqlite.Options{Dir: dir})
 	dbtest.Exec(t, s, createNotes)
@@ -240,6 +240,6 @@ func TestCloseWhileWriting(t *testing.T) {
 	want := slices.Concat(stored...)
 	slices.Sort(want)
 	if got := ids(t, s); !slices.Equal(got, want) {
-		t.Errorf("%d rows are stored, %d writes were told so", len(got), len(want))
+		t.Errorf("%d rows are stored, %d writes succeeded", len(got), len(want))
 	}
 }

@@ -26,8 +26,8 @@ func NewDigests(db sqldb.Access) *Digests { return &Digests{db} }
 
 // Whether a message is pending for a digest, see session_messages.digest.
 const (
-	digestByItself  = 0
-	digestWhenAsked = 1
+	digestAutomatic = 0
+	digestOnRequest = 1
 )
 
 // waitingClause selects messages that are pending for a digest. The arguments are a user's row, whether for a scheduled digest, and a
@@ -123,7 +123,7 @@ func (d *Digests) Save(ctx context.Context, c digest.Contribution) error {
 		return err
 	}
 	return d.db.Write(ctx, func(tx sqldb.Tx) error {
-		session, ok, err := restsOn(ctx, tx, c)
+		session, ok, err := sourceSession(ctx, tx, c)
 		if err != nil || !ok {
 			return err
 		}
@@ -133,7 +133,7 @@ func (d *Digests) Save(ctx context.Context, c digest.Contribution) error {
 			return err
 		}
 		if len(c.Covers) > 0 {
-			if err := cover(ctx, tx, userRow, string(covers), len(c.Covers)); err != nil {
+			if err := markRead(ctx, tx, userRow, string(covers), len(c.Covers)); err != nil {
 				return err
 			}
 		}
@@ -146,8 +146,8 @@ func (d *Digests) Save(ctx context.Context, c digest.Contribution) error {
 	})
 }
 
-// restsOn finds the session of a contribution, if any; ok is false if the session or the consideration was deleted.
-func restsOn(ctx context.Context, tx sqldb.Tx, c digest.Contribution) (session sql.NullInt64, ok bool, err error) {
+// sourceSession finds the session of a contribution, if any; ok is false if the session or the consideration was deleted.
+func sourceSession(ctx context.Context, tx sqldb.Tx, c digest.Contribution) (session sql.NullInt64, ok bool, err error) {
 	if c.ConsiderationID == "" {
 		if len(c.Covers) == 0 {
 			return session, true, nil
@@ -164,8 +164,8 @@ func restsOn(ctx context.Context, tx sqldb.Tx, c digest.Contribution) (session s
 	return session, err == nil, sqldb.Optional(err)
 }
 
-// cover marks messages as read for a digest.
-func cover(ctx context.Context, tx sqldb.Tx, userRow int64, refs string, n int) error {
+// markRead marks messages as read for a digest.
+func markRead(ctx context.Context, tx sqldb.Tx, userRow int64, refs string, n int) error {
 	var people, found int
 	err := tx.QueryRow(ctx, `SELECT count(*), count(*) FILTER (WHERE m.role = 'user' AND m.digest = 0)
 		FROM json_each(?1) i CROSS JOIN session_messages m ON m.row = i.value
@@ -452,14 +452,14 @@ func (d *Digests) MakeDue(ctx context.Context, o digest.Overdue) error {
 // digestState is the stored state of a message being appended; nil if no digest reads it.
 func (w *appending) digestState(m *memory.Message, owner int64, withheld bool) any {
 	person := session.Owner(m, w.Scope.UserID)
-	_, byItself := w.Digests[person]
+	_, automatic := w.Digests[person]
 	switch {
 	case owner == 0 || withheld || w.Paused[person] || m.Role != memory.RoleUser && m.Role != memory.RoleAssistant:
 		return nil
-	case w.Settled || !byItself:
-		return digestWhenAsked
+	case w.Settled || !automatic:
+		return digestOnRequest
 	}
-	return digestByItself
+	return digestAutomatic
 }
 
 // scheduleDigests makes digests due for users with enough messages, or at the end of their day.

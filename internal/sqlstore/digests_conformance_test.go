@@ -11,7 +11,7 @@ import (
 
 func TestDigests(t *testing.T) {
 	digesttest.Run(t, func(t *testing.T) digesttest.Stores {
-		db := dbtest.Open(t, sqlite.Options{Dir: t.TempDir()})
+		db := dbtest.New(t)
 		queue := sqlstore.NewQueue(db)
 		return digesttest.Stores{
 			Digests:  sqlstore.NewDigests(db),

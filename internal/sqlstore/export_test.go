@@ -11,7 +11,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 )
 
-// CompareCache reads every cached session, and says how many there are and which differ from their rows.
+// CompareCache compares every cached session with its rows. It returns how many there are and which differ.
 func (s *Sessions) CompareCache(ctx context.Context, q sqldb.Querier) (cached int, different []string, err error) {
 	for _, key := range s.cache.keys.Keys() {
 		kind, id, _ := strings.Cut(key.channel, ":")
@@ -53,7 +53,7 @@ func (s *Sessions) CompareCache(ctx context.Context, q sqldb.Querier) (cached in
 	return cached, different, nil
 }
 
-// UserPages are the queries of [Users.List], each with what it searches an index for.
+// UserPages are the queries of [Users.List], each with the condition that an index must serve.
 var UserPages = []struct{ Query, Search string }{
 	{usersFromID, "(namespace=? AND user_id>?)"},
 	{usersAfterID, "(namespace=? AND user_id>?)"},

@@ -6,7 +6,6 @@ import (
 	"github.com/memsidecar/memsidecar/internal/manage"
 	"github.com/memsidecar/memsidecar/internal/manage/quotatest"
 	"github.com/memsidecar/memsidecar/internal/manage/settingstest"
-	"github.com/memsidecar/memsidecar/internal/sqlite"
 	"github.com/memsidecar/memsidecar/internal/sqlstore"
 	"github.com/memsidecar/memsidecar/internal/testkit/dbtest"
 	"github.com/memsidecar/memsidecar/internal/usage/usagetest"
@@ -15,7 +14,7 @@ import (
 
 func TestSettings(t *testing.T) {
 	settingstest.Run(t, func(t *testing.T) settingstest.Stores {
-		db := dbtest.Open(t, sqlite.Options{Dir: t.TempDir()})
+		db := dbtest.New(t)
 		return settingstest.Stores{
 			Settings: sqlstore.NewSettings(db),
 			Memories: local.New(db, local.Options{IndexBudget: 1 << 30}),
@@ -27,9 +26,9 @@ func TestSettings(t *testing.T) {
 
 func TestQuotas(t *testing.T) {
 	quotatest.Run(t, func(t *testing.T, q quotatest.Quotas) quotatest.Stores {
-		db := dbtest.Open(t, sqlite.Options{Dir: t.TempDir()})
+		db := dbtest.New(t)
 		quotas := &sqlstore.Quotas{Limit: q.Limit, Refused: q.Refused}
-		sessions, results := sqlstore.NewSessions(db, sqlstore.NewQueue(db)), sqlstore.NewResults(db)
+		sessions, results := sqlstore.NewSessions(db, sqlstore.NewQueue(db)), sqlstore.NewNumberedLists(db)
 		sessions.Quotas, results.Quotas = quotas, quotas
 		return quotatest.Stores{
 			Memories:  local.New(db, local.Options{IndexBudget: 1 << 30, Quotas: quotas}),
@@ -43,7 +42,7 @@ func TestQuotas(t *testing.T) {
 
 func TestUsage(t *testing.T) {
 	usagetest.Run(t, func(t *testing.T) usagetest.Stores {
-		db := dbtest.Open(t, sqlite.Options{Dir: t.TempDir()})
+		db := dbtest.New(t)
 		return usagetest.Stores{Usage: sqlstore.NewModels(db), Close: func() { closeNow(t, db) }}
 	})
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 )
 
-// TestPendingIsCountedWhileItChanges: what is pending is known exactly after a start on a database in which much is pending, although it is counted
-// while dialogues are accepted and considered; and what is rolled back does not count.
+// TestPendingIsCountedWhileItChanges: After a start on a database with many pending dialogues the count is exact, although dialogues are
+// accepted and considered while it is made. Rolled back changes do not count.
 func TestPendingIsCountedWhileItChanges(t *testing.T) {
 	dir := t.TempDir()
 	s := dbtest.Open(t, sqlite.Options{Dir: dir})
@@ -29,7 +29,7 @@ func TestPendingIsCountedWhileItChanges(t *testing.T) {
 	}
 
 	s = dbtest.Open(t, sqlite.Options{Dir: dir})
-	jobs := sqlstore.NewQueue(&undoing{Access: s, next: 1})
+	jobs := sqlstore.NewQueue(&undoingDB{Access: s, next: 1})
 	if _, _, err := jobs.Claim(t.Context(), time.Now(), 0); !errors.Is(err, errUndone) {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestPendingIsCountedWhileItChanges(t *testing.T) {
 	}
 }
 
-// wantCounted compares what the queue has counted with the rows.
+// wantCounted compares the queue's count with the rows.
 func wantCounted(t *testing.T, db sqldb.Access, jobs *sqlstore.Queue) {
 	t.Helper()
 	want := sqlstore.Pending{
@@ -87,7 +87,7 @@ func wantCounted(t *testing.T, db sqldb.Access, jobs *sqlstore.Queue) {
 	}
 }
 
-// accept stores dialogues, each of a user of its own, sharing commits.
+// accept stores dialogues, each of another user, in shared commits.
 func accept(t *testing.T, jobs *sqlstore.Queue, name string, count int) {
 	t.Helper()
 	var all sync.WaitGroup

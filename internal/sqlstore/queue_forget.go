@@ -156,7 +156,7 @@ func replace(text *string, note string) {
 
 // rewriteOutcomes changes the outcomes of a dialogue's considerations.
 func rewriteOutcomes(ctx context.Context, tx sqldb.Tx, dialogueRow int64, change func(*memory.Outcome)) error {
-	type ended struct {
+	type endedOutcome struct {
 		seq  int64
 		text []byte
 	}
@@ -164,7 +164,7 @@ func rewriteOutcomes(ctx context.Context, tx sqldb.Tx, dialogueRow int64, change
 	if err != nil {
 		return err
 	}
-	found, err := sqldb.Collect(rows, func(scan func(...any) error) (e ended, err error) {
+	found, err := sqldb.Collect(rows, func(scan func(...any) error) (e endedOutcome, err error) {
 		err = scan(&e.seq, &e.text)
 		return e, err
 	})

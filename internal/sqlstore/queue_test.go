@@ -7,12 +7,11 @@ import (
 
 	"github.com/memsidecar/memsidecar/internal/queue"
 	"github.com/memsidecar/memsidecar/internal/queue/queuetest"
-	"github.com/memsidecar/memsidecar/internal/sqlite"
 	"github.com/memsidecar/memsidecar/internal/sqlstore"
 )
 
 func TestQueue(t *testing.T) {
 	queuetest.Run(t, func(t *testing.T) queue.Store {
-		return sqlstore.NewQueue(dbtest.Open(t, sqlite.Options{Dir: t.TempDir()}))
+		return sqlstore.NewQueue(dbtest.New(t))
 	})
 }

@@ -19,16 +19,16 @@ import (
 	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 )
 
-// TestUsageIsWhatIsStored: whatever is written, and whatever of it is refused or taken back, what quotas go by is what a count finds.
-func TestUsageIsWhatIsStored(t *testing.T) {
+// TestUsageCountersMatchStoredData: After any writes, refusals and rollbacks, the quotas' counters equal a fresh count.
+func TestUsageCountersMatchStoredData(t *testing.T) {
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
 			u := &usageTest{T: t, rand: rand.New(rand.NewPCG(seed, 15)), dir: t.TempDir()}
 			u.open()
-			deeds := []func(){u.say, u.say, u.say, u.say, u.record, u.record, u.takeBack, u.atOnce, u.rewrite, u.expire, u.remove, u.forget, u.reopen}
+			writes := []func(){u.say, u.say, u.say, u.say, u.record, u.record, u.rollBack, u.atOnce, u.rewrite, u.expire, u.remove, u.forget, u.reopen}
 			for range 120 {
-				deeds[u.rand.IntN(len(deeds))]()
+				writes[u.rand.IntN(len(writes))]()
 				u.compare()
 			}
 			if n := dbtest.Value[int](t, u.storage, `SELECT seq FROM sqlite_sequence WHERE name = 'session_messages'`); n < 600 || u.refused == 0 {
@@ -42,7 +42,7 @@ func TestUsageIsWhatIsStored(t *testing.T) {
 	}
 }
 
-// usageTest writes at random to a database in which a quota refuses some of it.
+// usageTest makes random writes to a database in which a quota refuses some of them.
 type usageTest struct {
 	*testing.T
 	rand     *rand.Rand
@@ -87,10 +87,10 @@ func (u *usageTest) reopen() {
 
 func (u *usageTest) namespace() string { return []string{"n", "tight"}[u.rand.IntN(2)] }
 
-// user is somebody, or nobody.
+// user returns a user, or "".
 func (u *usageTest) user() string { return []string{"ann", "bob", "eve", ""}[u.rand.IntN(4)] }
 
-// scope is a session of a group, of one person or of nobody.
+// scope returns a session of a group, of a direct chat, or without a user.
 func (u *usageTest) scope() memory.Scope {
 	s := memory.Scope{Namespace: u.namespace(), UserID: u.user()}
 	if u.rand.IntN(2) == 0 {
@@ -126,7 +126,7 @@ func (u *usageTest) append(s memory.Scope) session.Append {
 	return a
 }
 
-// allow notes what a quota refused, and what an id that another message has did.
+// allow accepts a quota's refusal, and the error for an id that another message has.
 func (u *usageTest) allow(err error) {
 	u.Helper()
 	var over *memory.QuotaError
@@ -157,8 +157,8 @@ func (u *usageTest) record() {
 	u.allow(err)
 }
 
-// takeBack undoes a write that is alone in its transaction.
-func (u *usageTest) takeBack() {
+// rollBack undoes a write that is alone in its transaction.
+func (u *usageTest) rollBack() {
 	failed := errors.New("failed")
 	err := u.storage.Write(u.Context(), func(tx sqldb.Tx) error {
 		_, err := tx.Exec(u.Context(), `INSERT INTO session_messages (session_row, position, owner_row, hash, role, agent_id, withheld,
@@ -173,7 +173,7 @@ func (u *usageTest) takeBack() {
 	}
 }
 
-// atOnce has several write together, in savepoints of their own.
+// atOnce makes several writes in one commit, each in its own savepoint.
 func (u *usageTest) atOnce() {
 	var all []session.Append
 	for range 8 {
@@ -190,7 +190,7 @@ func (u *usageTest) atOnce() {
 	}
 }
 
-// rewrite changes messages, where no quota is set: it would not be asked.
+// rewrite changes messages in a namespace without a quota, which would not be checked.
 func (u *usageTest) rewrite() {
 	dbtest.Exec(u.T, u.storage, fmt.Sprintf(`UPDATE session_messages SET message = json_set(message, '$.content', '%s')
 		WHERE row %% 7 = %d AND row > (SELECT max(row) FROM session_messages) - 300
@@ -219,7 +219,7 @@ func (u *usageTest) forget() {
 	}
 }
 
-// compare counts.
+// compare compares the counters with fresh counts.
 func (u *usageTest) compare() {
 	u.Helper()
 	for _, namespace := range []string{"n", "tight"} {
@@ -245,7 +245,7 @@ func (u *usageTest) compare() {
 	}
 }
 
-// compareUser compares the row of a user in the list of users with a count.
+// compareUser compares a user's row in the list of users with fresh counts.
 func (u *usageTest) compareUser(namespace, user string) {
 	u.Helper()
 	page, err := sqlstore.NewUsers(u.storage).List(u.Context(), memory.UserQuery{Namespace: namespace, Prefix: user, Limit: 1})
@@ -261,7 +261,7 @@ func (u *usageTest) compareUser(namespace, user string) {
 		Pending: dbtest.Value[int64](u.T, u.storage, `SELECT count(*) FROM considerations
 			WHERE state IN ('pending', 'running') AND namespace = ? AND user_id = ?`, namespace, user),
 	}
-	if len(page.Users) == 0 { // the sessions of a forgotten user are gone, and this test leaves the jobs to the queue
+	if len(page.Users) == 0 { // the sessions of a forgotten user are gone; this test leaves the jobs to the queue
 		if want.Pending = 0; want != (memory.UserSummary{ID: user}) {
 			u.Fatalf("%s is not listed in %s and has %+v", user, namespace, want)
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/dbtest"
 )
 
-// reindex rebuilds what is derived from the rows in a data folder.
+// reindex rebuilds the derived data of a data folder.
 func reindex(ctx context.Context, dir string, o sqlstore.RebuildOptions) (r sqlstore.Rebuilt, err error) {
 	err = sqlite.Reindex(ctx, dir, discard, seal.Key{}, func(ctx context.Context, db sqldb.Access) (err error) {
 		r, err = sqlstore.Rebuild(ctx, db, o)
@@ -22,8 +22,8 @@ func reindex(ctx context.Context, dir string, o sqlstore.RebuildOptions) (r sqls
 	return r, err
 }
 
-// TestReindex: whatever became of what is derived, it is as before; also when it is interrupted at any place, and a sidecar or
-// another attempt goes on.
+// TestReindex: However derived data was damaged, it is restored; also if the rebuild is interrupted at any point and a sidecar or another
+// run continues it.
 func TestReindex(t *testing.T) {
 	dir := dbtest.Folder(t)
 	dbtest.Raw(t, dir, `DELETE FROM message_postings WHERE term >= 'm'`)

@@ -10,13 +10,12 @@ import (
 	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 )
 
-// Recall searches past messages. The rows of session_messages are the truth; postings and vectors are derived from them.
+// Recall searches past messages. Postings and vectors are derived from the rows of session_messages.
 type Recall struct {
 	db sqldb.Access
 
-	// Used only by the indexing goroutine: how far it has read, and how far it has recorded on disk.
-	started     atomic.Bool
-	seen, noted int64
+	started     atomic.Bool // seen and noted are valid
+	seen, noted int64       // the last row that was indexed, and the last one recorded on disk; used only by the indexing goroutine
 }
 
 var (

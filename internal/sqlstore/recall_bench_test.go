@@ -21,7 +21,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 )
 
-// vocabulary are words as often used as natural ones are (Zipf's law, exponent 1), half of them Chinese.
+// vocabulary are words with the frequencies of natural ones (Zipf's law, exponent 1), half of them Chinese.
 type vocabulary struct {
 	words  []string
 	random *rand.Rand
@@ -43,7 +43,7 @@ func newVocabulary(n int) *vocabulary {
 	return v
 }
 
-// rank is how often the word comes: 0 is the most frequent.
+// rank draws a word by its frequency: 0 is the most frequent.
 func (v *vocabulary) rank() int {
 	return int(math.Exp(v.random.Float64()*math.Log(float64(len(v.words)+1)))) - 1
 }
@@ -57,7 +57,7 @@ func (v *vocabulary) text() string {
 	return b.String()
 }
 
-// fill gives a user a long history, in one session.
+// fill stores a long history of a user, in one session.
 func fill(tb testing.TB, s *sqlite.Storage, v *vocabulary, n int) {
 	tb.Helper()
 	ctx := context.Background()
@@ -66,7 +66,7 @@ func fill(tb testing.TB, s *sqlite.Storage, v *vocabulary, n int) {
 		Scope: memory.Scope{Namespace: "n", UserID: "ann", SessionID: "s"}, Audience: memory.Everything(), At: begin,
 		Messages: []memory.Message{{Role: memory.RoleUser, Speaker: "ann", Content: v.text(), Time: begin}},
 	})
-	// The rest goes in as rows: appending a million messages is measured elsewhere.
+	// The rest is inserted as rows: another benchmark measures appending.
 	for from := 0; from < n && err == nil; from += 5000 {
 		err = s.Write(ctx, func(tx sqldb.Tx) error {
 			for i := max(1, from); i < min(n, from+5000); i++ {
@@ -95,8 +95,8 @@ func fill(tb testing.TB, s *sqlite.Storage, v *vocabulary, n int) {
 	}
 }
 
-// BenchmarkRecall searches histories of a thousand and of a million messages of one user. MEMSIDECAR_BENCH_DIR keeps the
-// databases for the next time.
+// BenchmarkRecall searches histories of a thousand and of a million messages of one user. MEMSIDECAR_BENCH_DIR keeps the databases for
+// the next run.
 func BenchmarkRecall(b *testing.B) {
 	for _, n := range []int{1000, 1_000_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

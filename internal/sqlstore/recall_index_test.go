@@ -21,14 +21,14 @@ import (
 	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 )
 
-// sameAsWithoutIndex compares searches with what they would answer without an index.
+// sameAsWithoutIndex compares searches with their results without an index.
 func (h *history) sameAsWithoutIndex(texts ...string) {
 	h.Helper()
 	stores := recalltest.Stores{Sessions: h.sessions, Search: h.recall, Index: h.recall}
 	recalltest.SameAsUnindexed(h.T, stores, listener, "s", texts...)
 }
 
-// holds reports whether a term is in anybody's postings.
+// holds reports whether a term is in any postings.
 func (h *history) holds(term string) (found bool) {
 	h.Helper()
 	err := h.db.Read(h.Context(), func(q sqldb.Querier) error {
@@ -40,10 +40,10 @@ func (h *history) holds(term string) (found bool) {
 	return found
 }
 
-// TestRecallForgetsWords: after a deletion no key of the index holds a deleted word, and no file a byte of it.
+// TestRecallDeletesIndexedWords: After a deletion no key of the index holds a deleted word, and no file a byte of it.
 const secret = "allergic to xylophone music"
 
-func TestRecallForgetsWords(t *testing.T) {
+func TestRecallDeletesIndexedWords(t *testing.T) {
 	for name, remove := range map[string]func(h *history) error{
 		"session": func(h *history) error {
 			viewer := session.Viewer{Namespace: "n", UserID: "ann", Audience: memory.Everything()}
@@ -63,7 +63,7 @@ func TestRecallForgetsWords(t *testing.T) {
 			dir := t.TempDir()
 			s := dbtest.Open(t, sqlite.Options{Dir: dir})
 			h := newHistory(t, s)
-			// Something else is stored of the user, too: then the user's row stays.
+			// Other data of the user is stored, so the user's row stays.
 			if _, err := sqlstore.NewSettings(s).Update(t.Context(), listener, func(m *memory.Settings) { m.UpdatedAt = spoken }); err != nil {
 				t.Fatal(err)
 			}
@@ -72,7 +72,7 @@ func TestRecallForgetsWords(t *testing.T) {
 			h.index()
 			for _, messages := range [][]memory.Message{
 				append(filler("ann")[:64], by("ann", secret+" and tea")), // indexed
-				{answer("xylophone music, tea and marimbas")},            // waits for it
+				{answer("xylophone music, tea and marimbas")},            // not indexed yet
 			} {
 				_, err := h.sessions.Append(t.Context(), session.Append{
 					Scope: scope("ann", "secret"), Audience: memory.Everything(), Messages: messages, At: spoken.Add(-2 * time.Hour),
@@ -123,14 +123,14 @@ func TestRecallForgetsWords(t *testing.T) {
 	}
 }
 
-// stopping is a database that stops in the middle of the work, or lets something happen there.
-type stopping struct {
+// interruptedDB is a database that fails in the middle of the work, or calls a function there.
+type interruptedDB struct {
 	sqldb.Access
 	writes int
 	before func(write int) error
 }
 
-func (a *stopping) Write(ctx context.Context, fn func(sqldb.Tx) error) error {
+func (a *interruptedDB) Write(ctx context.Context, fn func(sqldb.Tx) error) error {
 	a.writes++
 	if err := a.before(a.writes); err != nil {
 		return err
@@ -138,7 +138,7 @@ func (a *stopping) Write(ctx context.Context, fn func(sqldb.Tx) error) error {
 	return a.Access.Write(ctx, fn)
 }
 
-// manyWords are messages with so many different words that they are indexed in several transactions.
+// manyWords returns messages with so many different words that they are indexed in several transactions.
 func manyWords() (messages []memory.Message) {
 	for i := range 80 {
 		var words []string
@@ -150,17 +150,17 @@ func manyWords() (messages []memory.Message) {
 	return messages
 }
 
-// TestRecallAfterCrash: whenever the indexing ends, searches find everything once, also after it has gone on, and what is
-// deleted leaves no word.
+// TestRecallAfterCrash: Wherever the indexing is interrupted, searches find every message once, also after it has continued, and
+// deletions leave no word.
 func TestRecallAfterCrash(t *testing.T) {
 	crash := errors.New("killed")
-	s := dbtest.Open(t, sqlite.Options{Dir: t.TempDir()})
+	s := dbtest.New(t)
 	h := newHistory(t, s)
 	h.say(scope("ann", "s"), manyWords()...)
 	h.index()
 	for at := 1; ; at++ {
 		h.say(scope("ann", "s"), manyWords()...)
-		killed := sqlstore.NewRecall(&stopping{Access: s, before: func(write int) error {
+		killed := sqlstore.NewRecall(&interruptedDB{Access: s, before: func(write int) error {
 			if write >= at {
 				return crash
 			}
@@ -171,8 +171,8 @@ func TestRecallAfterCrash(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.sameAsWithoutIndex("aba0z tea", "2026-03-05")
-		h.say(scope("ann", "x"), by("ann", "xylophone")) // the batch is another one when it is tried again
-		h.recall = sqlstore.NewRecall(s)                 // the next process
+		h.say(scope("ann", "x"), by("ann", "xylophone")) // changes the batch of the next attempt
+		h.recall = sqlstore.NewRecall(s)                 // as after a restart
 		h.index()
 		viewer := session.Viewer{Namespace: "n", UserID: "ann", Audience: memory.Everything()}
 		if _, err := h.sessions.Delete(t.Context(), viewer, "x"); err != nil {
@@ -189,9 +189,9 @@ func TestRecallAfterCrash(t *testing.T) {
 			break
 		}
 	}
-	// Deleted right after a crash, with only a part of the batch in the postings.
+	// Deleted right after a crash, with part of the batch in the postings.
 	h.say(scope("ann", "y"), append(manyWords(), by("ann", "aaa marimba"))...)
-	killed := sqlstore.NewRecall(&stopping{Access: s, before: func(write int) error {
+	killed := sqlstore.NewRecall(&interruptedDB{Access: s, before: func(write int) error {
 		if write > 1 {
 			return crash
 		}
@@ -209,14 +209,14 @@ func TestRecallAfterCrash(t *testing.T) {
 	h.sameAsWithoutIndex("aba0z tea", "2026-03-05")
 }
 
-// TestRecallAfterCrashInALongBatch: as before, when a frequent word fills more than a block.
+// TestRecallAfterCrashInALongBatch: This covers a frequent word that fills more than a block.
 func TestRecallAfterCrashInALongBatch(t *testing.T) {
-	s := dbtest.Open(t, sqlite.Options{Dir: t.TempDir()})
+	s := dbtest.New(t)
 	h := newHistory(t, s)
 	h.say(scope("ann", "s"), manyWords()...)
 	h.index()
 	h.say(scope("ann", "s"), slices.Repeat(manyWords(), 6)...)
-	h.recall = sqlstore.NewRecall(&stopping{Access: s, before: func(write int) error {
+	h.recall = sqlstore.NewRecall(&interruptedDB{Access: s, before: func(write int) error {
 		if write > 1 {
 			return errors.New("killed")
 		}
@@ -234,14 +234,14 @@ func TestRecallAfterCrashInALongBatch(t *testing.T) {
 	h.sameAsWithoutIndex("2026-03-05")
 }
 
-// TestRecallDeletedMeanwhile: messages that are deleted while their words are being indexed leave none.
-func TestRecallDeletedMeanwhile(t *testing.T) {
-	s := dbtest.Open(t, sqlite.Options{Dir: t.TempDir()})
+// TestRecallOmitsMessagesDeletedDuringIndexing: Messages that are deleted while they are being indexed leave no words.
+func TestRecallOmitsMessagesDeletedDuringIndexing(t *testing.T) {
+	s := dbtest.New(t)
 	h := newHistory(t, s)
 	for at := 1; at <= 4; at++ {
 		h.say(scope("ann", "s"), manyWords()...)
 		h.say(scope("ann", "x"), by("ann", "aaa marimba zzz"))
-		h.recall = sqlstore.NewRecall(&stopping{Access: s, before: func(write int) error {
+		h.recall = sqlstore.NewRecall(&interruptedDB{Access: s, before: func(write int) error {
 			if write != at {
 				return nil
 			}

@@ -29,7 +29,7 @@ func newHistory(t *testing.T, db sqldb.Access) *history {
 // listener is the user whose messages are searched.
 var listener = memory.User{Namespace: "n", ID: "ann"}
 
-// spoken is when the first message of a test was said.
+// spoken is the time of the first message of a test.
 var spoken = time.Date(2026, 3, 5, 12, 0, 0, 0, time.UTC)
 
 func by(user string, text string) memory.Message {
@@ -55,7 +55,7 @@ func (h *history) say(s memory.Scope, messages ...memory.Message) {
 	}
 }
 
-// index brings the index up to date.
+// index updates the index.
 func (h *history) index() {
 	h.Helper()
 	for more := true; more; {
@@ -95,7 +95,7 @@ func (h *history) finds(q recall.Query, text string, want ...string) {
 	}
 }
 
-// filler is enough talk of something else for a user's messages to be indexed.
+// filler returns enough unrelated messages to trigger indexing.
 func filler(user string) (messages []memory.Message) {
 	for i := range 70 {
 		messages = append(messages, by(user, fmt.Sprintf("filler number %d", i)))

@@ -102,7 +102,7 @@ func (s *Recall) Missing(ctx context.Context, after int64, keep, limit int) (mis
 		for _, c := range candidates {
 			row, known := oldest[c.UserRow]
 			if !known {
-				row, err = oldestKept(q.QueryRow(ctx, `SELECT row FROM session_messages WHERE owner_row = ? ORDER BY row DESC LIMIT 1 OFFSET ?`,
+				row, err = oldestRetained(q.QueryRow(ctx, `SELECT row FROM session_messages WHERE owner_row = ? ORDER BY row DESC LIMIT 1 OFFSET ?`,
 					c.UserRow, keep-1))
 				if err != nil {
 					return err
@@ -152,8 +152,8 @@ func readEmbeddable(ctx context.Context, q sqldb.Querier, after int64, limit int
 	return list, last, rows.Err()
 }
 
-// oldestKept returns the row of the oldest message to keep; 0 if all are kept.
-func oldestKept(found *sql.Row) (row int64, err error) {
+// oldestRetained returns the row of the oldest message to keep; 0 if all are kept.
+func oldestRetained(found *sql.Row) (row int64, err error) {
 	if err = found.Scan(&row); errors.Is(err, sql.ErrNoRows) {
 		return 0, nil
 	}
@@ -174,7 +174,7 @@ func (s *Recall) SetVectors(ctx context.Context, fingerprint string, vectors []r
 			}
 		}
 		for user := range users {
-			oldest, err := oldestKept(tx.QueryRow(ctx, `SELECT message_row FROM message_embeddings WHERE user_row = ?
+			oldest, err := oldestRetained(tx.QueryRow(ctx, `SELECT message_row FROM message_embeddings WHERE user_row = ?
 				ORDER BY message_row DESC LIMIT 1 OFFSET ?`, user, keep-1))
 			if err != nil {
 				return err

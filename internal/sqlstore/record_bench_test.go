@@ -18,11 +18,11 @@ import (
 	"github.com/memsidecar/memsidecar/internal/sqlstore"
 )
 
-// recordUsers is how many users hand dialogues over in turn. All talked before, so that each has a session.
+// recordUsers is the number of users whose dialogues are recorded in turn. All have a session.
 const recordUsers = 1000
 
-// BenchmarkRecord is what the acknowledgement of a dialogue takes inside of storage: processor time, allocations, and what is written to
-// the disk, checkpoints included. Counts of writes and allocations do not depend on what else the machine does.
+// BenchmarkRecord measures the storage part of acknowledging a dialogue: processor time, allocations, and disk writes, checkpoints
+// included. Counts of writes and allocations do not depend on other load.
 func BenchmarkRecord(b *testing.B) {
 	for _, callers := range []int{1, 64} {
 		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
@@ -50,7 +50,7 @@ func BenchmarkRecord(b *testing.B) {
 	}
 }
 
-// recordAll hands over dialogues, from the first on, by so many callers at once.
+// recordAll records dialogues, starting with the first, by this many concurrent callers.
 func recordAll(b *testing.B, sessions *sqlstore.Sessions, callers, first, count int) {
 	b.Helper()
 	var next atomic.Int64
@@ -68,7 +68,7 @@ func recordAll(b *testing.B, sessions *sqlstore.Sessions, callers, first, count 
 	group.Wait()
 }
 
-// record is the n-th dialogue, as ConsiderMemorizing has it stored.
+// record is the n-th dialogue, as ConsiderMemorizing stores it.
 func record(n int) session.Record {
 	at := time.UnixMicro(1_790_000_000_000_000 + int64(n)*1000).UTC()
 	user := fmt.Sprintf("user-%d", n%recordUsers)
@@ -91,7 +91,7 @@ func record(n int) session.Record {
 	}
 }
 
-// spent is the processor time of this process, and how much it has written in how many calls.
+// spent returns the processor time of this process, and the bytes and calls of its writes.
 func spent(b *testing.B) (cpu time.Duration, bytes, calls int64) {
 	b.Helper()
 	var usage syscall.Rusage

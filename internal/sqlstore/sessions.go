@@ -71,11 +71,11 @@ const sessionColumns = `s.row, s.namespace, s.id, s.ref, s.channel_kind, s.chann
 
 func scanSession(scan func(...any) error) (s sessionRow, err error) {
 	var every sql.NullInt64
-	var firstSaid, lastSaid, created, updated, active, considerAt, considerAfter, summarizeAt, oldest sql.NullInt64
+	var firstMessage, lastMessage, created, updated, active, considerAt, considerAfter, summarizeAt, oldest sql.NullInt64
 	var idle int64
 	var participants, agents []byte
 	err = scan(&s.row, &s.Namespace, &s.ID, &s.Ref, &s.Channel.Kind, &s.Channel.ID, &s.Title, &s.Metadata, &every,
-		&s.Messages, &s.UserMessages, &s.Unconsidered, &firstSaid, &lastSaid, &created, &updated, &active,
+		&s.Messages, &s.UserMessages, &s.Unconsidered, &firstMessage, &lastMessage, &created, &updated, &active,
 		&s.WindowStart, &s.Last, &s.revision, &s.defaultEvery, &idle, &considerAt, &considerAfter, &summarizeAt,
 		&s.participants, &oldest, &participants, &agents)
 	if err != nil {
@@ -85,7 +85,7 @@ func scanSession(scan func(...any) error) (s sessionRow, err error) {
 		n := int(every.Int64)
 		s.MemorizeEvery = &n
 	}
-	s.FirstSaidAt, s.LastSaidAt, s.CreatedAt, s.UpdatedAt = sqldb.Time(firstSaid), sqldb.Time(lastSaid), sqldb.Time(created), sqldb.Time(updated)
+	s.FirstSaidAt, s.LastSaidAt, s.CreatedAt, s.UpdatedAt = sqldb.Time(firstMessage), sqldb.Time(lastMessage), sqldb.Time(created), sqldb.Time(updated)
 	s.ActiveAt, s.oldestAt, s.idle = sqldb.Time(active), sqldb.Time(oldest), time.Duration(idle)*time.Microsecond
 	s.oldestSaved = s.oldestAt
 	s.considerAt, s.considerAfter, s.summarizeAt = sqldb.Time(considerAt), sqldb.Time(considerAfter), sqldb.Time(summarizeAt)
@@ -131,15 +131,15 @@ func (s *sessionRow) name(ctx context.Context, q sqldb.Querier, userID string) e
 	return err
 }
 
-// seenSession returns the session if the viewer may see it, else memory.ErrNotFound.
-func seenSession(ctx context.Context, q sqldb.Querier, v session.Viewer, id string) (*sessionRow, error) {
-	meant, err := sessionsMeant(ctx, q, v, id)
+// visibleSession returns the session if the viewer may see it, else memory.ErrNotFound.
+func visibleSession(ctx context.Context, q sqldb.Querier, v session.Viewer, id string) (*sessionRow, error) {
+	matched, err := matchingSessions(ctx, q, v, id)
 	if err != nil {
 		return nil, err
 	}
-	for i := range meant {
-		if v.Sees(&meant[i].Session) {
-			return &meant[i], nil
+	for i := range matched {
+		if v.Sees(&matched[i].Session) {
+			return &matched[i], nil
 		}
 	}
 	return nil, errNoSession(id)
@@ -147,7 +147,7 @@ func seenSession(ctx context.Context, q sqldb.Querier, v session.Viewer, id stri
 
 // writableSession returns the session if the viewer may see it and write to it.
 func writableSession(ctx context.Context, q sqldb.Querier, v session.Viewer, id string) (*sessionRow, error) {
-	s, err := seenSession(ctx, q, v, id)
+	s, err := visibleSession(ctx, q, v, id)
 	if err != nil {
 		return nil, err
 	}
@@ -222,7 +222,7 @@ func (s *sessionRow) join(ctx context.Context, tx sqldb.Tx, userRow int64) error
 // Get implements session.Store.
 func (s *Sessions) Get(ctx context.Context, v session.Viewer, sessionID string) (got session.Session, err error) {
 	err = s.db.Read(ctx, func(q sqldb.Querier) error {
-		found, err := seenSession(ctx, q, v, sessionID)
+		found, err := visibleSession(ctx, q, v, sessionID)
 		if err == nil {
 			got = found.Session
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 )
 
-// leadingContext is the number of a bot's messages that are kept as context for the next message of a user while no user's message is
+// leadingContext is how many messages of the bot are kept as context for the next user message. It applies while no user message is
 // pending.
 const leadingContext = 20
 
@@ -58,28 +58,29 @@ type appending struct {
 	users    map[string]int64 // rows of the users in the messages
 	agents   []string         // of the added messages, without duplicates
 	spoken   map[string]int64 // number of added messages by agent
-	anybody  bool             // a user's memories are kept
+	anybody  bool             // memories are kept of at least one of the users
 	outcomes []outcome        // of the messages, in order
 	done     session.Appended
-	people   int64 // added messages of users to consider
-	before   int64 // the last position before the import
-	joined   []int64
-	renamed  bool   // the participants changed, so the session is read again
-	taker    string // consideration of the added messages; it saves the session as well
-	// digested counts, by user id, the users' own added messages that are pending for a digest.
+	people   int64   // added messages of users to consider
+	before   int64   // the last position before the import
+	joined   []int64 // rows of the users who wrote the added messages
+	renamed  bool    // the participants changed, so the session is read again
+	taker    string  // consideration of the added messages; it saves the session as well
+	// digested counts, by user id, the added messages that the user wrote and that are pending for a digest.
 	digested map[string]int64
-	stored   map[int64]int64 // bytes added of each owner, by row; without an owner at 0
+	stored   map[int64]int64 // bytes added for each owner, by row; 0 is the row of messages without an owner
 }
 
 // outcome is the result for a message.
 type outcome struct {
 	position      int64
-	settled       bool
+	settled       bool // not pending for a consideration
 	added         bool
-	consideration string // that considered it before
+	consideration string // id of the one that considered the message before, or ""
 }
 
-// appendMessages appends the messages that the session does not have. Messages that are excluded have an outcome without a position.
+// appendMessages appends the messages that the session does not have, except those that leftOut marks: their outcomes have no position.
+// texts are the messages as JSON.
 func (s *Sessions) appendMessages(
 	ctx context.Context, tx sqldb.Tx, a session.Append, texts []string, leftOut []bool, taker string,
 ) (*appending, error) {
@@ -230,7 +231,7 @@ func (w *appending) has(ctx context.Context, tx sqldb.Tx, i int, text string) (b
 // noteForDigest returns the message's state for digests, and counts the messages that are pending for one.
 func (w *appending) noteForDigest(m *memory.Message, owner int64, withheld bool) any {
 	state := w.digestState(m, owner, withheld)
-	if state == digestByItself {
+	if state == digestAutomatic {
 		n := int64(0)
 		if m.Role == memory.RoleUser {
 			n = 1
@@ -249,7 +250,7 @@ func (w *appending) add(ctx context.Context, tx sqldb.Tx, i int, text string) er
 	}
 	agent := m.AgentID
 	if agent == "" {
-		agent = w.Scope.AgentID // the agent addressed
+		agent = w.Scope.AgentID // the agent to which the message was sent
 	}
 	why := session.NotWithheld
 	if i < len(w.Withheld) {
@@ -308,7 +309,7 @@ func (w *appending) add(ctx context.Context, tx sqldb.Tx, i int, text string) er
 	return nil
 }
 
-// finish updates the session. before is its last position until now.
+// finish updates the session. before is the last position before this call.
 func (w *appending) finish(ctx context.Context, tx sqldb.Tx, before int64) error {
 	s := w.session
 	if err := w.takePart(ctx, tx); err != nil {
@@ -322,7 +323,7 @@ func (w *appending) finish(ctx context.Context, tx sqldb.Tx, before int64) error
 		if err := w.renewWindow(ctx, tx, before); err != nil {
 			return err
 		}
-		if err := w.settleLeading(ctx, tx); err != nil {
+		if err := w.limitLeading(ctx, tx); err != nil {
 			return err
 		}
 		if err := w.scheduleDigests(ctx, tx); err != nil {
@@ -375,7 +376,7 @@ func (w *appending) touchUsers(ctx context.Context, tx sqldb.Tx) error {
 	return nil
 }
 
-// takesPart reports whether the user is a listed participant. A session with very many does not list all.
+// takesPart reports whether the user is a listed participant. A session with very many participants does not list all of them.
 func (w *appending) takesPart(userRow int64) bool {
 	for id, row := range w.users {
 		if row == userRow {
@@ -443,8 +444,8 @@ func (w *appending) renewWindow(ctx context.Context, tx sqldb.Tx, before int64) 
 	return err
 }
 
-// settleLeading limits the messages that a bot sends without an answer: only the last ones are context for the next message of a user.
-func (w *appending) settleLeading(ctx context.Context, tx sqldb.Tx) error {
+// limitLeading limits the messages that a bot sends without an answer: only the last ones are context for the next message of a user.
+func (w *appending) limitLeading(ctx context.Context, tx sqldb.Tx) error {
 	if w.session.Unconsidered > 0 || w.people > 0 {
 		return nil
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 )
 
-// conversations does things to sessions, the same in each database.
+// conversations applies the same operations to the sessions of several databases.
 type conversations struct {
 	db       *sqlite.Storage
 	queue    *sqlstore.Queue
@@ -33,7 +33,7 @@ func converse(db *sqlite.Storage) *conversations {
 	return &conversations{db: db, queue: queue, sessions: sqlstore.NewSessions(db, queue)}
 }
 
-// dump is everything that is stored of sessions.
+// dump returns all stored data of sessions.
 func (c *conversations) dump(t *testing.T) (lines []string) {
 	t.Helper()
 	for _, table := range []string{
@@ -73,7 +73,7 @@ func (c *conversations) dump(t *testing.T) (lines []string) {
 	return lines
 }
 
-// spoken is a request in which somebody says something.
+// spoken is a request with a message.
 func (c *conversations) spoken(scope memory.Scope) session.Record {
 	c.step++
 	now := at.Add(time.Duration(c.step) * time.Minute)
@@ -94,15 +94,15 @@ func (c *conversations) spoken(scope memory.Scope) session.Record {
 	}
 }
 
-// say says something and tells what was answered.
+// say records a message and returns the answer as text.
 func (c *conversations) say(ctx context.Context, scope memory.Scope) (sessionID, answer string) {
 	r := c.spoken(scope)
 	got, done, err := c.sessions.Record(ctx, r)
-	return done.Session.ID, tell(got, done, err)
+	return done.Session.ID, formatAnswer(got, done, err)
 }
 
-// tell puts answers into words: addresses differ.
-func tell(answers ...any) string {
+// formatAnswer formats answers as text, because pointers differ.
+func formatAnswer(answers ...any) string {
 	for i, a := range answers {
 		if done, ok := a.(session.Appended); ok {
 			a = done.Session
@@ -118,37 +118,37 @@ func tell(answers ...any) string {
 	return fmt.Sprintf("%+v", answers)
 }
 
-// happenings are what may happen to the session of a scope, and what was answered.
-var happenings = map[string]func(ctx context.Context, c *conversations, scope memory.Scope, id string) string{ //nolint:gochecknoglobals // a constant
+// operations are operations on the session of a scope, with their answers.
+var operations = map[string]func(ctx context.Context, c *conversations, scope memory.Scope, id string) string{ //nolint:gochecknoglobals // a constant
 	"nothing": func(context.Context, *conversations, memory.Scope, string) string { return "" },
 	"is updated": func(ctx context.Context, c *conversations, scope memory.Scope, id string) string {
 		title, every := "a title", new(int)
 		got, err := c.sessions.Update(ctx, viewerOf(scope), id, session.Patch{Title: &title, MemorizeEvery: &every, At: at})
-		return tell(got, err)
+		return formatAnswer(got, err)
 	},
 	"is left for another": func(ctx context.Context, c *conversations, scope memory.Scope, _ string) string {
 		got, created, err := c.sessions.Switch(ctx, viewerOf(scope), fmt.Sprint("more ", c.step), at)
-		return tell(got, created, err)
+		return formatAnswer(got, created, err)
 	},
 	"is left for none": func(ctx context.Context, c *conversations, scope memory.Scope, _ string) string {
 		got, created, err := c.sessions.Switch(ctx, viewerOf(scope), "", at)
-		return tell(got, created, err)
+		return formatAnswer(got, created, err)
 	},
 	"is deleted": func(ctx context.Context, c *conversations, scope memory.Scope, id string) string {
 		got, err := c.sessions.Delete(ctx, viewerOf(scope), id)
-		return tell(got, err)
+		return formatAnswer(got, err)
 	},
 	"loses its user": func(ctx context.Context, c *conversations, scope memory.Scope, _ string) string {
 		got, err := c.sessions.Forget(ctx, scope.User())
-		return tell(got, err)
+		return formatAnswer(got, err)
 	},
 	"loses its first messages": func(ctx context.Context, c *conversations, scope memory.Scope, _ string) string {
 		got, err := c.sessions.Expire(ctx, session.Expiry{Namespace: scope.Namespace, Before: at.Add(time.Duration(c.step) * time.Minute), Limit: 1})
-		return tell(got, err)
+		return formatAnswer(got, err)
 	},
 	"is appended to": func(ctx context.Context, c *conversations, scope memory.Scope, _ string) string {
 		done, err := c.sessions.Append(ctx, c.spoken(scope).Append)
-		return tell(done, err)
+		return formatAnswer(done, err)
 	},
 	"is appended to by its name, and considered": func(ctx context.Context, c *conversations, scope memory.Scope, id string) string {
 		scope.SessionID = id
@@ -156,13 +156,13 @@ var happenings = map[string]func(ctx context.Context, c *conversations, scope me
 		done, err := c.sessions.Append(ctx, r.Append)
 		r.Acceptance.Dialogue = memory.Dialogue{Scope: scope}
 		got, ok, taken := c.sessions.Take(ctx, session.Take{Namespace: scope.Namespace, SessionID: id, Last: done.Session.Last, Acceptance: r.Acceptance})
-		return tell(done, err, got, ok, taken)
+		return formatAnswer(done, err, got, ok, taken)
 	},
 	"is put off": func(ctx context.Context, c *conversations, scope memory.Scope, id string) string {
 		if _, err := c.sessions.Append(ctx, c.spoken(scope).Append); err != nil {
 			return err.Error()
 		}
-		return tell(c.sessions.Postpone(ctx, session.Due{Namespace: scope.Namespace, SessionID: id, Kind: session.DueConsider}, at.Add(time.Hour)))
+		return formatAnswer(c.sessions.Postpone(ctx, session.Due{Namespace: scope.Namespace, SessionID: id, Kind: session.DueConsider}, at.Add(time.Hour)))
 	},
 	"needs no summary": func(ctx context.Context, c *conversations, scope memory.Scope, id string) string {
 		for range 3 {
@@ -170,23 +170,23 @@ var happenings = map[string]func(ctx context.Context, c *conversations, scope me
 				return err.Error()
 			}
 		}
-		return tell(c.sessions.SummaryDone(ctx, scope.Namespace, id, 1000))
+		return formatAnswer(c.sessions.SummaryDone(ctx, scope.Namespace, id, 1000))
 	},
 	"is refused something when all of it was written": func(ctx context.Context, c *conversations, scope memory.Scope, _ string) string {
 		r := c.spoken(scope)
 		r.Acceptance.MaxPending = 0
 		got, done, err := c.sessions.Record(ctx, r)
-		return tell(got, done, err)
+		return formatAnswer(got, done, err)
 	},
 }
 
-// TestSessionCacheGivesWhatIsStored: whatever happens to a session between two dialogues, the answers and the rows are those of a store that caches
-// nothing.
-func TestSessionCacheGivesWhatIsStored(t *testing.T) {
+// TestSessionCacheAnswersLikeNoCache: Whatever happens to a session between two dialogues, the answers and the rows equal those of a store
+// without a cache.
+func TestSessionCacheAnswersLikeNoCache(t *testing.T) {
 	first, second := t.TempDir(), t.TempDir()
-	synctest.Test(t, func(t *testing.T) { // it is the same time for both
-		knowing, reading := converse(dbtest.Open(t, sqlite.Options{Dir: first})), converse(dbtest.Open(t, sqlite.Options{Dir: second}))
-		unknown := func() { // what is undone leaves nothing that is known
+	synctest.Test(t, func(t *testing.T) { // the same time for both
+		cached, reading := converse(dbtest.Open(t, sqlite.Options{Dir: first})), converse(dbtest.Open(t, sqlite.Options{Dir: second}))
+		unknown := func() { // undone writes leave nothing in the cache
 			undone := errors.New("undone")
 			if err := reading.db.Write(t.Context(), func(sqldb.Tx) error { return undone }); !errors.Is(err, undone) {
 				t.Fatal(err)
@@ -198,25 +198,25 @@ func TestSessionCacheGivesWhatIsStored(t *testing.T) {
 			place      string
 			scope      memory.Scope
 			happenings []string
-		}{{"the current one", chat(""), slices.Sorted(maps.Keys(happenings))}, {"one that is named", chat("named"), some}, {"a group's", inLobby, some}} {
+		}{{"the current one", chat(""), slices.Sorted(maps.Keys(operations))}, {"one that is named", chat("named"), some}, {"a group's", inLobby, some}} {
 			place, scope := p.place, p.scope
-			for _, happening := range p.happenings {
-				id, got := knowing.say(t.Context(), scope)
+			for _, operation := range p.happenings {
+				id, got := cached.say(t.Context(), scope)
 				_, want := reading.say(t.Context(), scope)
 				unknown()
-				got += happenings[happening](t.Context(), knowing, scope, id)
-				want += happenings[happening](t.Context(), reading, scope, id)
+				got += operations[operation](t.Context(), cached, scope, id)
+				want += operations[operation](t.Context(), reading, scope, id)
 				unknown()
-				_, last := knowing.say(t.Context(), scope)
+				_, last := cached.say(t.Context(), scope)
 				got += last
 				_, last = reading.say(t.Context(), scope)
 				want += last
 				unknown()
 				if got != want {
-					t.Errorf("%s %s: answered\n%s\nbut when everything is read\n%s", place, happening, got, want)
+					t.Errorf("%s %s: answered\n%s\nbut when everything is read\n%s", place, operation, got, want)
 				}
-				if same(t, knowing.dump(t), reading.dump(t)); t.Failed() {
-					t.Fatalf("this was when %s %s", place, happening)
+				if same(t, cached.dump(t), reading.dump(t)); t.Failed() {
+					t.Fatalf("this was when %s %s", place, operation)
 				}
 			}
 		}
@@ -238,14 +238,14 @@ func same(t *testing.T, got, want []string) {
 	}
 }
 
-// TestRefusedBesideOthers: dialogues that share a commit with one that is refused are stored once, as if they had come one by one, and
-// their callers are told what was stored.
-func TestRefusedBesideOthers(t *testing.T) {
+// TestRefusedDialogueDoesNotAffectItsCommit: Dialogues that share a commit with a refused one are stored once, as if they had come one by one, and their
+// callers get the stored results.
+func TestRefusedDialogueDoesNotAffectItsCommit(t *testing.T) {
 	one, other := t.TempDir(), t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		together, alone := converse(dbtest.Open(t, sqlite.Options{Dir: one})), converse(dbtest.Open(t, sqlite.Options{Dir: other}))
 		scopes := []memory.Scope{chat(""), chat("named"), chat(""), chat(""), chat("other"), chat("named")}
-		// Twice: the second time after a commit in which somebody was refused.
+		// Twice: the second time after a commit with a refusal.
 		for range 2 {
 			requests := make([]session.Record, len(scopes))
 			for i, scope := range scopes {

@@ -149,7 +149,7 @@ func (s *Sessions) emptyDialogues(ctx context.Context, tx sqldb.Tx, sessionRow i
 		}
 		_, err = tx.Exec(ctx, `UPDATE considerations SET checkpoint = NULL, session_row = NULL WHERE dialogue_row = ?`, f.row)
 		if err == nil {
-			err = emptyOutcomes(ctx, tx, f.row)
+			err = removeQuotes(ctx, tx, f.row)
 		}
 		if err != nil {
 			return false, err
@@ -160,8 +160,8 @@ func (s *Sessions) emptyDialogues(ctx context.Context, tx sqldb.Tx, sessionRow i
 
 const deletedReason = "the session has been deleted"
 
-// emptyOutcomes removes quotes from the outcomes of a dialogue: reasons quote messages, changes hold memories.
-func emptyOutcomes(ctx context.Context, tx sqldb.Tx, dialogueRow int64) error {
+// removeQuotes removes quotes from the outcomes of a dialogue: reasons quote messages, changes hold memories.
+func removeQuotes(ctx context.Context, tx sqldb.Tx, dialogueRow int64) error {
 	return rewriteOutcomes(ctx, tx, dialogueRow, func(o *memory.Outcome) {
 		replace(&o.Reason, deletedReason)
 		replace(&o.Error, deletedReason)
@@ -184,7 +184,7 @@ func deleteSession(ctx context.Context, tx sqldb.Tx, sessionRow int64) (more boo
 	}
 	if len(users) == deletedMessages {
 		for _, user := range users {
-			if err := leave(ctx, tx, sessionRow, user); err != nil {
+			if err := removeParticipant(ctx, tx, sessionRow, user); err != nil {
 				return false, err
 			}
 			if err := DropUserRow(ctx, tx, user); err != nil {
@@ -204,8 +204,8 @@ func deleteSession(ctx context.Context, tx sqldb.Tx, sessionRow int64) (more boo
 	return false, nil
 }
 
-// leave removes a user from the participants.
-func leave(ctx context.Context, tx sqldb.Tx, sessionRow, userRow int64) error {
+// removeParticipant removes a user from the participants.
+func removeParticipant(ctx context.Context, tx sqldb.Tx, sessionRow, userRow int64) error {
 	left, err := tx.Affect(ctx, `DELETE FROM session_participants WHERE user_row = ? AND session_row = ?`, userRow, sessionRow)
 	if err != nil || left == 0 {
 		return err
@@ -213,7 +213,7 @@ func leave(ctx context.Context, tx sqldb.Tx, sessionRow, userRow int64) error {
 	if _, err = tx.Exec(ctx, `UPDATE sessions SET participants = participants - 1 WHERE row = ?`, sessionRow); err != nil {
 		return err
 	}
-	return disown(ctx, tx, sessionRow, userRow)
+	return replaceRef(ctx, tx, sessionRow, userRow)
 }
 
 // Sweep implements session.Store.
@@ -285,8 +285,8 @@ func removeMessages(ctx context.Context, tx sqldb.Tx, messages []removed) error 
 	return nil
 }
 
-// whenSaid selects the times of a session's first and last message, and of the first and the last message of people.
-const whenSaid = `
+// messageTimes selects the times of a session's first and last message, and of the first and the last message of people.
+const messageTimes = `
 	SELECT said_at FROM (SELECT said_at FROM session_messages WHERE session_row = ?1 ORDER BY position LIMIT 1) UNION ALL
 	SELECT said_at FROM (SELECT said_at FROM session_messages WHERE session_row = ?1 ORDER BY position DESC LIMIT 1) UNION ALL
 	SELECT said_at FROM (SELECT said_at FROM session_messages INDEXED BY session_messages_by_time
@@ -326,7 +326,7 @@ func shrink(ctx context.Context, tx sqldb.Tx, messages []removed) (sessions []in
 		// index. Searches for topics of a period rely on the two. Reading all other messages would be too slow.
 		_, err := tx.Exec(ctx, `UPDATE sessions SET messages = messages - ?2, user_messages = user_messages - ?3,
 			unconsidered = unconsidered - ?4,
-			first_said_at = (SELECT min(said_at) FROM (`+whenSaid+`)), last_said_at = (SELECT max(said_at) FROM (`+whenSaid+`)),
+			first_said_at = (SELECT min(said_at) FROM (`+messageTimes+`)), last_said_at = (SELECT max(said_at) FROM (`+messageTimes+`)),
 			oldest_at = coalesce((SELECT received_at FROM session_messages WHERE session_row = ?1 ORDER BY position LIMIT 1),
 				active_at, oldest_at) WHERE row = ?1`, row, l.messages, l.people, l.waiting)
 		if err != nil {
@@ -407,9 +407,9 @@ func (s *Sessions) Forget(ctx context.Context, user memory.User) (forgotten sess
 	return forgotten, nil
 }
 
-// voidSummaries deletes the summaries of sessions that lost messages, invalidates running ones, and requests new ones where there were
+// invalidateSummaries deletes the summaries of sessions that lost messages, invalidates running ones, and requests new ones where there were
 // any.
-func voidSummaries(ctx context.Context, tx sqldb.Tx, sessions []int64) error {
+func invalidateSummaries(ctx context.Context, tx sqldb.Tx, sessions []int64) error {
 	for _, row := range sessions {
 		_, err := tx.Exec(ctx, `UPDATE sessions SET revision = revision + 1, summarize_at = CASE
 			WHEN id IS NULL THEN NULL
@@ -446,7 +446,7 @@ func (s *Sessions) forgetSome(ctx context.Context, tx sqldb.Tx, userRow int64) (
 	if err != nil {
 		return step, err
 	}
-	if err := voidSummaries(ctx, tx, sessions); err != nil {
+	if err := invalidateSummaries(ctx, tx, sessions); err != nil {
 		return step, err
 	}
 	step.messages = int64(len(messages))
@@ -454,7 +454,7 @@ func (s *Sessions) forgetSome(ctx context.Context, tx sqldb.Tx, userRow int64) (
 		step.more = true
 		return step, nil
 	}
-	left, err := leaveSome(ctx, tx, userRow)
+	left, err := removeFromSessions(ctx, tx, userRow)
 	if err != nil {
 		return step, err
 	}
@@ -520,8 +520,8 @@ func (s *Sessions) emptyAnswers(ctx context.Context, tx sqldb.Tx, consideration 
 	return err
 }
 
-// leaveSome removes the user from some sessions.
-func leaveSome(ctx context.Context, tx sqldb.Tx, userRow int64) (sessions []int64, err error) {
+// removeFromSessions removes the user from some sessions.
+func removeFromSessions(ctx context.Context, tx sqldb.Tx, userRow int64) (sessions []int64, err error) {
 	rows, err := tx.Query(ctx, `SELECT session_row FROM session_participants WHERE user_row = ? LIMIT ?`, userRow, leftSessions)
 	if err != nil {
 		return nil, err
@@ -530,11 +530,11 @@ func leaveSome(ctx context.Context, tx sqldb.Tx, userRow int64) (sessions []int6
 		return nil, err
 	}
 	for _, row := range sessions {
-		if err := leave(ctx, tx, row, userRow); err != nil {
+		if err := removeParticipant(ctx, tx, row, userRow); err != nil {
 			return nil, err
 		}
 	}
-	return sessions, voidSummaries(ctx, tx, sessions)
+	return sessions, invalidateSummaries(ctx, tx, sessions)
 }
 
 // freeEmpty releases the ids of sessions without participants and without messages of users. The remaining messages of the bot were

@@ -76,7 +76,7 @@ func (s *Sessions) Switch(ctx context.Context, v session.Viewer, sessionID strin
 	err = s.rewrite(ctx, func(tx sqldb.Tx) error {
 		got, created = session.Session{}, false
 		if sessionID == "" {
-			return leaveCurrent(ctx, tx, user, v.Channel)
+			return clearCurrent(ctx, tx, user, v.Channel)
 		}
 		found, err := sessionToWrite(ctx, tx, v, sessionID)
 		if err != nil {
@@ -113,8 +113,8 @@ func (s *Sessions) Switch(ctx context.Context, v session.Viewer, sessionID strin
 	return got, created, err
 }
 
-// leaveCurrent clears the user's current session in the channel.
-func leaveCurrent(ctx context.Context, tx sqldb.Tx, user memory.User, channel memory.Channel) error {
+// clearCurrent clears the user's current session in the channel.
+func clearCurrent(ctx context.Context, tx sqldb.Tx, user memory.User, channel memory.Channel) error {
 	userRow, err := UserRow(ctx, tx, user)
 	if err != nil || userRow == 0 {
 		return err
@@ -145,9 +145,9 @@ const sharedSessions = `WHERE s.id IS NOT NULL AND EXISTS (SELECT 1 FROM session
 		CROSS JOIN sessions o ON o.row = p.session_row WHERE u.namespace = ?1 AND u.user_id = ?3 AND o.id = ?2)
 	ORDER BY s.visibility <> ?4, s.row`
 
-// sessionsMeant returns the sessions that an id may mean to a viewer, likeliest first: the viewer's own, or in a group the group's;
+// matchingSessions returns the sessions that an id may mean to a viewer, likeliest first: the viewer's own, or in a group the group's;
 // then those in which the user takes part. The caller checks whether the viewer may see one.
-func sessionsMeant(ctx context.Context, q sqldb.Querier, v session.Viewer, id string) ([]sessionRow, error) {
+func matchingSessions(ctx context.Context, q sqldb.Querier, v session.Viewer, id string) ([]sessionRow, error) {
 	found, err := querySessions(ctx, q, `WHERE s.namespace = ? AND s.ref = ?`, v.Namespace, refOf(v.UserID, v.Channel, id))
 	if err != nil {
 		return nil, err
@@ -186,7 +186,7 @@ func sessionToWrite(ctx context.Context, q sqldb.Querier, v session.Viewer, id s
 		return nil, err
 	}
 	if len(found) == 0 && v.Channel.Kind != memory.ChannelGroup {
-		if found, err = sessionsMeant(ctx, q, v, id); err != nil {
+		if found, err = matchingSessions(ctx, q, v, id); err != nil {
 			return nil, err
 		}
 	}
@@ -218,8 +218,8 @@ func findSession(ctx context.Context, q sqldb.Querier, namespace, ref, userID st
 	return &found[0], found[0].name(ctx, q, userID)
 }
 
-// disown replaces the ref of a session with other participants, if it contains the id of a leaving user.
-func disown(ctx context.Context, tx sqldb.Tx, sessionRow, userRow int64) error {
+// replaceRef replaces the ref of a session with other participants, if it contains the id of a leaving user.
+func replaceRef(ctx context.Context, tx sqldb.Tx, sessionRow, userRow int64) error {
 	_, err := tx.Exec(ctx, `UPDATE sessions SET ref = 'r' || row || char(31) || id WHERE row = ?1 AND id IS NOT NULL
 		AND ref = 'u' || (SELECT user_id FROM users WHERE id = ?2) || char(31) || id`, sessionRow, userRow)
 	return err

@@ -13,7 +13,6 @@ import (
 
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/session"
-	"github.com/memsidecar/memsidecar/internal/sqlite"
 	"github.com/memsidecar/memsidecar/internal/sqlstore"
 	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 	"github.com/memsidecar/memsidecar/internal/testkit/dbtest"
@@ -21,13 +20,13 @@ import (
 
 var errUndone = errors.New("undone")
 
-// undoing undoes the next so many writes after they were executed.
-type undoing struct {
+// undoingDB undoes the next writes after they were executed.
+type undoingDB struct {
 	sqldb.Access
 	next int
 }
 
-func (u *undoing) Write(ctx context.Context, fn func(sqldb.Tx) error) error {
+func (u *undoingDB) Write(ctx context.Context, fn func(sqldb.Tx) error) error {
 	return u.Access.Write(ctx, func(tx sqldb.Tx) error {
 		if err := fn(tx); err != nil || u.next <= 0 {
 			return err
@@ -37,7 +36,7 @@ func (u *undoing) Write(ctx context.Context, fn func(sqldb.Tx) error) error {
 	})
 }
 
-// chosen is what a random step is about.
+// chosen holds the random values of a step.
 type chosen struct {
 	*conversations
 	scope memory.Scope
@@ -111,21 +110,21 @@ var sessionSteps = map[string]func(context.Context, chosen) error{
 	},
 }
 
-// readers are the methods of sqlstore.Sessions that do not write.
+// readers are the methods of sqlstore.Sessions that only read.
 var readers = []string{
 	"Get", "Participants", "Unconsidered", "Current", "Due", "List", "Namespaces", "Messages", "Window", "Older", "Sessions", "OwnMessages",
 }
 
-// TestSessionCacheHoldsWhatIsStored calls all methods of Sessions that write, in random order. After each call it compares the cache and the
+// TestSessionCacheMatchesRows calls all methods of Sessions that write, in random order. After each call it compares the cache and the
 // queue's count with the rows. Some writes are undone.
-func TestSessionCacheHoldsWhatIsStored(t *testing.T) {
+func TestSessionCacheMatchesRows(t *testing.T) {
 	for m := range reflect.TypeFor[*sqlstore.Sessions]().Methods() {
 		if _, ok := sessionSteps[m.Name]; !ok && m.Name != "CompareCache" && !slices.Contains(readers, m.Name) {
 			t.Errorf("this test does not call %s: if it writes, the cache may be wrong after it", m.Name)
 		}
 	}
-	storage := dbtest.Open(t, sqlite.Options{Dir: t.TempDir()})
-	db := &undoing{Access: storage}
+	storage := dbtest.New(t)
+	db := &undoingDB{Access: storage}
 	jobs := sqlstore.NewQueue(db)
 	c := &conversations{db: storage, queue: jobs, sessions: sqlstore.NewSessions(db, jobs)}
 	lobby := memory.Channel{Kind: memory.ChannelGroup, ID: "lobby"}

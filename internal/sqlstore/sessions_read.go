@@ -105,7 +105,7 @@ func (s *Sessions) Messages(ctx context.Context, v session.Viewer, sessionID str
 	}
 	err = s.db.Read(ctx, func(q sqldb.Querier) error {
 		page = session.Page{}
-		found, err := seenSession(ctx, q, v, sessionID)
+		found, err := visibleSession(ctx, q, v, sessionID)
 		if err != nil {
 			return err
 		}
@@ -167,7 +167,7 @@ func (s *sessionRow) count(ctx context.Context, q sqldb.Querier, agent *string, 
 func (s *Sessions) Window(ctx context.Context, v session.Viewer, sessionID string, query session.WindowQuery) (w session.Window, err error) {
 	err = s.db.Read(ctx, func(q sqldb.Querier) error {
 		w = session.Window{}
-		found, err := seenSession(ctx, q, v, sessionID)
+		found, err := visibleSession(ctx, q, v, sessionID)
 		if err != nil {
 			return err
 		}
@@ -368,7 +368,7 @@ func (s *Sessions) List(ctx context.Context, v session.Viewer, after string, lim
 			if more = len(found) > limit; more {
 				place = found[limit].listPlace()
 			}
-			if seen, err = appendSeen(ctx, q, seen, found, v); err != nil {
+			if seen, err = appendVisible(ctx, q, seen, found, v); err != nil {
 				return err
 			}
 		}
@@ -384,8 +384,8 @@ func (s *Sessions) List(ctx context.Context, v session.Viewer, after string, lim
 	return sessions, next, err
 }
 
-// appendSeen appends those of the sessions found that the viewer may see.
-func appendSeen(ctx context.Context, q sqldb.Querier, seen, found []sessionRow, v session.Viewer) ([]sessionRow, error) {
+// appendVisible appends those of the sessions found that the viewer may see.
+func appendVisible(ctx context.Context, q sqldb.Querier, seen, found []sessionRow, v session.Viewer) ([]sessionRow, error) {
 	for i := range found {
 		if found[i].damage != nil {
 			continue

@@ -76,14 +76,14 @@ func (s *Sessions) consider(
 	var rest []memory.Message
 	var restTexts, earlier []string
 	var taken []int64 // positions
-	people, heard, words, some := int64(0), map[string]bool{}, map[string]bool{}, false
+	people, considered, words, some := int64(0), map[string]bool{}, map[string]bool{}, false
 	for i, f := range w.outcomes {
 		m := a.Dialogue.Messages[i]
 		if f.settled {
 			if f.consideration != "" && !slices.Contains(earlier, f.consideration) {
 				earlier = append(earlier, f.consideration)
 			}
-			heard[m.Speaker] = true
+			considered[m.Speaker] = true
 			continue
 		}
 		rest, restTexts = append(rest, m), append(restTexts, texts[i])
@@ -108,7 +108,7 @@ func (s *Sessions) consider(
 		skip = map[string]string{}
 	}
 	for _, speaker := range a.Speakers {
-		if _, ok := skip[speaker]; !ok && (!some || heard[speaker] && !words[speaker]) {
+		if _, ok := skip[speaker]; !ok && (!some || considered[speaker] && !words[speaker]) {
 			skip[speaker] = reason
 		}
 	}

@@ -22,7 +22,7 @@ import (
 
 func TestSessions(t *testing.T) {
 	sessiontest.Run(t, func(t *testing.T) sessiontest.Stores {
-		db := dbtest.Open(t, sqlite.Options{Dir: t.TempDir()})
+		db := dbtest.New(t)
 		return sessiontest.Stores{Sessions: sqlstore.NewSessions(db, sqlstore.NewQueue(db)), Queue: sqlstore.NewQueue(db)}
 	})
 }
@@ -38,7 +38,7 @@ func viewerOf(scope memory.Scope) session.Viewer {
 	return session.Viewer{Namespace: scope.Namespace, UserID: scope.UserID, Channel: scope.Channel, Audience: memory.Everything()}
 }
 
-// appendTexts appends what the scope's user says.
+// appendTexts appends messages of the scope's user.
 func appendTexts(t *testing.T, s *sqlstore.Sessions, scope memory.Scope, texts ...string) session.Appended {
 	t.Helper()
 	a := session.Append{Scope: scope, NewID: "new", At: at, Rules: session.Rules{MemorizeEvery: 10, Idle: time.Hour}}
@@ -52,24 +52,25 @@ func appendTexts(t *testing.T, s *sqlstore.Sessions, scope memory.Scope, texts .
 	return done
 }
 
-// failing lets so many writes through.
-type failing struct {
+// failingDB lets this many writes succeed.
+type failingDB struct {
 	sqldb.Access
 	left int
 }
 
 var errKilled = errors.New("killed")
 
-func (f *failing) Write(ctx context.Context, fn func(sqldb.Tx) error) error {
+func (f *failingDB) Write(ctx context.Context, fn func(sqldb.Tx) error) error {
 	if f.left--; f.left < 0 {
 		return errKilled
 	}
 	return f.Access.Write(ctx, fn)
 }
 
-// TestDeleteInterrupted: wherever the deletion of a session ends, the session is gone, its id free, and Sweep completes it.
-func TestDeleteInterrupted(t *testing.T) {
-	db := dbtest.Open(t, sqlite.Options{Dir: t.TempDir()})
+// TestInterruptedDeleteIsCompleted: If the deletion of a session is interrupted at any point, the session is gone, its id can be used again, and
+// Sweep completes the deletion.
+func TestInterruptedDeleteIsCompleted(t *testing.T) {
+	db := dbtest.New(t)
 	s, q := sqlstore.NewSessions(db, sqlstore.NewQueue(db)), sqlstore.NewQueue(db)
 	finished := false
 	for steps := 1; !finished; steps++ {
@@ -89,7 +90,7 @@ func TestDeleteInterrupted(t *testing.T) {
 			t.Fatal(err)
 		}
 		dbtest.Exec(t, db, `UPDATE considerations SET state = 'failed', checkpoint = '{}', due_at = NULL`)
-		_, err = sqlstore.NewSessions(&failing{db, steps}, sqlstore.NewQueue(&failing{db, steps})).Delete(t.Context(), viewerOf(chat("s")), "s")
+		_, err = sqlstore.NewSessions(&failingDB{db, steps}, sqlstore.NewQueue(&failingDB{db, steps})).Delete(t.Context(), viewerOf(chat("s")), "s")
 		if finished = err == nil; !finished && !errors.Is(err, errKilled) {
 			t.Fatal(err)
 		}
@@ -130,15 +131,15 @@ func TestDeleteInterrupted(t *testing.T) {
 	}
 }
 
-// TestForgetInterrupted: wherever forgetting ends, doing it again completes it.
-func TestForgetInterrupted(t *testing.T) {
-	db := dbtest.Open(t, sqlite.Options{Dir: t.TempDir()})
+// TestInterruptedForgetIsCompleted: If the erasure is interrupted at any point, repeating it completes it.
+func TestInterruptedForgetIsCompleted(t *testing.T) {
+	db := dbtest.New(t)
 	s := sqlstore.NewSessions(db, sqlstore.NewQueue(db))
 	finished := false
 	for steps := 0; !finished; steps++ {
 		appendTexts(t, s, chat("s"), "one", "two")
 		appendTexts(t, s, chat(""), "three")
-		_, err := sqlstore.NewSessions(&failing{db, steps}, sqlstore.NewQueue(&failing{db, steps})).Forget(t.Context(), ann)
+		_, err := sqlstore.NewSessions(&failingDB{db, steps}, sqlstore.NewQueue(&failingDB{db, steps})).Forget(t.Context(), ann)
 		if finished = err == nil; !finished && !errors.Is(err, errKilled) {
 			t.Fatal(err)
 		}
@@ -159,25 +160,25 @@ func TestForgetInterrupted(t *testing.T) {
 	}
 }
 
-// TestForgetWhileAppending: whatever a bot appends meanwhile, nothing of the user is left behind that forgetting again does not
-// find, and the session is as usable as before.
-func TestForgetWhileAppending(t *testing.T) {
-	db := dbtest.Open(t, sqlite.Options{Dir: t.TempDir()})
-	meddling := &between{Access: db}
-	s := sqlstore.NewSessions(meddling, sqlstore.NewQueue(meddling))
+// TestForgetDuringAppendIsComplete: Messages appended during the erasure leave nothing of the user that a second erasure does not find, and the
+// session remains usable.
+func TestForgetDuringAppendIsComplete(t *testing.T) {
+	db := dbtest.New(t)
+	hooked := &hookedDB{Access: db}
+	s := sqlstore.NewSessions(hooked, sqlstore.NewQueue(hooked))
 	appendTexts(t, s, chat("s"), "one")
 	for range 3 {
-		meddling.then = func() { appendTexts(t, s, chat("s"), "meanwhile") }
+		hooked.then = func() { appendTexts(t, s, chat("s"), "meanwhile") }
 		if _, err := s.Forget(t.Context(), ann); err != nil {
 			t.Fatal(err)
 		}
-		meddling.then = nil
+		hooked.then = nil
 		got, err := s.Get(t.Context(), viewerOf(chat("s")), "s")
 		if err == nil && !slices.Contains(got.Participants, ann.ID) || err != nil && !errors.Is(err, memory.ErrNotFound) {
 			t.Errorf("the session is %+v, %v", got, err)
 		}
 		if err != nil && dbtest.Value[int](t, db, `SELECT count(*) FROM session_messages`) != 0 {
-			t.Error("words are left that nobody sees")
+			t.Error("unreachable data is left")
 		}
 	}
 	if _, err := s.Forget(t.Context(), ann); err != nil {
@@ -188,23 +189,23 @@ func TestForgetWhileAppending(t *testing.T) {
 	}
 }
 
-// between does something after each write.
-type between struct {
+// hookedDB calls a function after each write.
+type hookedDB struct {
 	sqldb.Access
 	then func()
 }
 
-func (b *between) Write(ctx context.Context, fn func(sqldb.Tx) error) error {
+func (b *hookedDB) Write(ctx context.Context, fn func(sqldb.Tx) error) error {
 	err := b.Access.Write(ctx, fn)
 	if then := b.then; then != nil {
-		b.then = nil // it writes as well
+		b.then = nil // the function writes, too
 		then()
 		b.then = then
 	}
 	return err
 }
 
-// TestDeletedSessionsLeaveNoBytes: what was said is gone from the files.
+// TestDeletedSessionsLeaveNoBytes: No file contains text of a deleted session.
 func TestDeletedSessionsLeaveNoBytes(t *testing.T) {
 	dir := t.TempDir()
 	db := dbtest.Open(t, sqlite.Options{Dir: dir})
@@ -250,9 +251,9 @@ func older(t *testing.T, s *sqlstore.Sessions, id string) session.Older {
 	return o
 }
 
-// TestManyTakePart: a session names so many, and still knows everybody.
-func TestManyTakePart(t *testing.T) {
-	db := dbtest.Open(t, sqlite.Options{Dir: t.TempDir()})
+// TestSessionKnowsManyParticipants: A session lists a limited number of participants, but still knows all of them.
+func TestSessionKnowsManyParticipants(t *testing.T) {
+	db := dbtest.New(t)
 	s := sqlstore.NewSessions(db, sqlstore.NewQueue(db))
 	appendTexts(t, s, chat("s"), "one")
 	dbtest.Exec(t, db,
@@ -285,8 +286,8 @@ func TestManyTakePart(t *testing.T) {
 	}
 }
 
-// TestSessionsLast: sessions, counters and what is due are there after a restart.
-func TestSessionsLast(t *testing.T) {
+// TestSessionsSurviveARestart: Sessions, counters and due times survive a restart.
+func TestSessionsSurviveARestart(t *testing.T) {
 	dir := t.TempDir()
 	db, err := sqlite.Open(t.Context(), sqlite.Options{Dir: dir, Log: discard})
 	if err != nil {
@@ -312,9 +313,9 @@ func TestSessionsLast(t *testing.T) {
 	}
 }
 
-// TestTalkToNobody: what a bot says while nobody answers does not pile up as waiting.
-func TestTalkToNobody(t *testing.T) {
-	db := dbtest.Open(t, sqlite.Options{Dir: t.TempDir()})
+// TestUnansweredBotMessagesDoNotAccumulate: Messages of a bot that no user answers do not accumulate as pending.
+func TestUnansweredBotMessagesDoNotAccumulate(t *testing.T) {
+	db := dbtest.New(t)
 	s := sqlstore.NewSessions(db, sqlstore.NewQueue(db))
 	news := session.Append{Scope: chat("s"), At: at, Messages: slices.Repeat([]memory.Message{{Role: memory.RoleAssistant, Content: "news", Time: at}}, 30)}
 	waiting := func(most int) {

@@ -5,7 +5,6 @@ import (
 
 	"github.com/memsidecar/memsidecar/internal/testkit/dbtest"
 
-	"github.com/memsidecar/memsidecar/internal/sqlite"
 	"github.com/memsidecar/memsidecar/internal/sqlstore"
 	"github.com/memsidecar/memsidecar/internal/usage/budget"
 	"github.com/memsidecar/memsidecar/internal/usage/budget/budgettest"
@@ -13,13 +12,13 @@ import (
 
 func TestTokens(t *testing.T) {
 	budgettest.Run(t, func(t *testing.T) budget.Store {
-		return sqlstore.NewTokens(dbtest.Open(t, sqlite.Options{Dir: t.TempDir()}))
+		return sqlstore.NewTokens(dbtest.New(t))
 	})
 }
 
-// TestTokensOfEarlierDays: they do not pile up.
-func TestTokensOfEarlierDays(t *testing.T) {
-	db := dbtest.Open(t, sqlite.Options{Dir: t.TempDir()})
+// TestTokenCountsOfEarlierDaysAreDeleted: Counts of earlier days do not accumulate.
+func TestTokenCountsOfEarlierDaysAreDeleted(t *testing.T) {
+	db := dbtest.New(t)
 	s := sqlstore.NewTokens(db)
 	for _, day := range []string{"2026-11-20", "2026-11-21", "2026-11-22"} {
 		if err := s.Add(t.Context(), []budget.Entry{{Day: day, User: ann, Count: budget.Count{Tokens: 1}}}); err != nil {

@@ -31,8 +31,8 @@ const (
 	maxTopicBytes = 64 << 20
 )
 
-// said is a message whose text is not yet read.
-type said struct {
+// messageRef is a message whose text is not yet read.
+type messageRef struct {
 	row, at int64
 	speaker int64 // the user's row, or minus the session's
 }
@@ -54,7 +54,7 @@ func (s *Topics) Messages(ctx context.Context, q topics.Query) (messages []topic
 		if err != nil {
 			return err
 		}
-		found, cut, err := newestSaid(ctx, r, q, user, sessions)
+		found, cut, err := newestMessageTime(ctx, r, q, user, sessions)
 		if err != nil {
 			return err
 		}
@@ -113,11 +113,11 @@ func topicSessions(ctx context.Context, r sqldb.Querier, q topics.Query, user in
 	return sessions, more, rows.Err()
 }
 
-// newestSaid returns the newest messages of the sessions, newest first.
-func newestSaid(ctx context.Context, r sqldb.Querier, q topics.Query, user int64, sessions []topicSession) (found []said, cut bool, err error) {
+// newestMessageTime returns the newest messages of the sessions, newest first.
+func newestMessageTime(ctx context.Context, r sqldb.Querier, q topics.Query, user int64, sessions []topicSession) (found []messageRef, cut bool, err error) {
 	since := q.After.UnixMicro()
 	newest := func() {
-		slices.SortFunc(found, func(a, b said) int { return cmp.Or(cmp.Compare(b.at, a.at), cmp.Compare(b.row, a.row)) })
+		slices.SortFunc(found, func(a, b messageRef) int { return cmp.Or(cmp.Compare(b.at, a.at), cmp.Compare(b.row, a.row)) })
 		if len(found) > topics.MaxMessages {
 			cut, found = true, found[:topics.MaxMessages]
 			since = found[len(found)-1].at
@@ -128,7 +128,7 @@ func newestSaid(ctx context.Context, r sqldb.Querier, q topics.Query, user int64
 			cut = true
 			break // all others ended earlier
 		}
-		if found, err = appendSaid(ctx, r, found, q, user, session.row, since); err != nil {
+		if found, err = appendMessageRefs(ctx, r, found, q, user, session.row, since); err != nil {
 			return nil, false, err
 		}
 		if len(found) > 2*topics.MaxMessages {
@@ -139,9 +139,9 @@ func newestSaid(ctx context.Context, r sqldb.Querier, q topics.Query, user int64
 	return found, cut, nil
 }
 
-// appendSaid adds the messages of a session that may be among the newest, and one more, which shows that there are more. It reads only
+// appendMessageRefs adds the messages of a session that may be among the newest, and one more, which shows that there are more. It reads only
 // the index.
-func appendSaid(ctx context.Context, r sqldb.Querier, found []said, q topics.Query, user, session, since int64) ([]said, error) {
+func appendMessageRefs(ctx context.Context, r sqldb.Querier, found []messageRef, q topics.Query, user, session, since int64) ([]messageRef, error) {
 	query := `SELECT row, said_at, owner_row FROM session_messages
 		WHERE session_row = ? AND role = 'user' AND withheld = 0 AND said_at >= ? AND said_at < ?`
 	args := []any{session, since, sqldb.Micros(q.Before)}
@@ -159,7 +159,7 @@ func appendSaid(ctx context.Context, r sqldb.Querier, found []said, q topics.Que
 	}
 	defer rows.Close() //nolint:errcheck // Err says what went wrong
 	for rows.Next() {
-		var m said
+		var m messageRef
 		var owner sql.NullInt64
 		if err := rows.Scan(&m.row, &m.at, &owner); err != nil {
 			return nil, err
@@ -173,7 +173,7 @@ func appendSaid(ctx context.Context, r sqldb.Querier, found []said, q topics.Que
 }
 
 // topicTexts reads the texts of messages up to a limit.
-func topicTexts(ctx context.Context, r sqldb.Querier, found []said) (messages []topics.Message, truncated bool, err error) {
+func topicTexts(ctx context.Context, r sqldb.Querier, found []messageRef) (messages []topics.Message, truncated bool, err error) {
 	runes, bytes := topics.MaxRunes, maxTopicBytes
 	for part := range slices.Chunk(found, textsAtOnce) {
 		texts, err := readTexts(ctx, r, part)
@@ -204,7 +204,7 @@ type storedText struct {
 	stored int
 }
 
-func readTexts(ctx context.Context, r sqldb.Querier, part []said) (map[int64]storedText, error) {
+func readTexts(ctx context.Context, r sqldb.Querier, part []messageRef) (map[int64]storedText, error) {
 	list := make([]int64, len(part))
 	for i, m := range part {
 		list[i] = m.row

@@ -12,7 +12,6 @@ import (
 	"github.com/memsidecar/memsidecar/internal/lang/topics"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/session"
-	"github.com/memsidecar/memsidecar/internal/sqlite"
 	"github.com/memsidecar/memsidecar/internal/sqlstore"
 )
 
@@ -29,7 +28,7 @@ type conversation struct {
 	sessions *sqlstore.Sessions
 }
 
-// say appends lines, "speaker: text" or "text", one a minute from begin on; "(text" is withheld, "- text" an answer.
+// say appends lines, "speaker: text" or "text", one a minute from begin on. "(text" is excluded from windows, "- text" is an answer.
 func (c conversation) say(namespace, id string, channel memory.Channel, begin time.Time, lines ...string) {
 	c.t.Helper()
 	for start := 0; start < len(lines); start += memory.MaxMessages {
@@ -68,14 +67,14 @@ func texts(messages []topics.Message) (all []string) {
 }
 
 func TestTopicMessages(t *testing.T) {
-	db := dbtest.Open(t, sqlite.Options{Dir: t.TempDir()})
+	db := dbtest.New(t)
 	c := conversation{t, sqlstore.NewSessions(db, sqlstore.NewQueue(db))}
 	c.say("test", "group", inGroup, at, "ann: a1", "ben: b1", "ann: a2")
 	c.say("test", "direct", inDirect, at.Add(10*time.Minute), "ann: a3")
 	c.say("test", "plain", memory.Channel{}, at.Add(20*time.Minute), "ann: a4", "ann: a5")
 	c.say("test", "unsigned", memory.Channel{}, at.Add(30*time.Minute), "n1")
 	c.say("elsewhere", "group", inGroup, at, "ann: other")
-	// A history that was imported later; and what no person said, or was kept out.
+	// Messages that were imported later, were not said by a person, or were excluded.
 	c.say("test", "group", inGroup, at.Add(-time.Hour), "ben: late", "- answer", "ben: (failed")
 
 	s := sqlstore.NewTopics(db)
@@ -132,9 +131,9 @@ func TestTopicMessages(t *testing.T) {
 	}
 }
 
-// TestTopicMessagesLimits: of too many messages the newest are chosen, over all sessions, and it is said that there are more.
+// TestTopicMessagesLimits: Above the limit the newest messages are chosen, over all sessions, and the result says that there are more.
 func TestTopicMessagesLimits(t *testing.T) {
-	db := dbtest.Open(t, sqlite.Options{Dir: t.TempDir()})
+	db := dbtest.New(t)
 	c := conversation{t, sqlstore.NewSessions(db, sqlstore.NewQueue(db))}
 	const sessions, lines = 3, 3400
 	for i := range sessions {

@@ -5,7 +5,6 @@ import (
 
 	"github.com/memsidecar/memsidecar/internal/testkit/dbtest"
 
-	"github.com/memsidecar/memsidecar/internal/sqlite"
 	"github.com/memsidecar/memsidecar/internal/sqlstore"
 	"github.com/memsidecar/memsidecar/internal/trace"
 	"github.com/memsidecar/memsidecar/internal/trace/tracetest"
@@ -13,6 +12,6 @@ import (
 
 func TestTraces(t *testing.T) {
 	tracetest.Run(t, func(t *testing.T) trace.Store {
-		return sqlstore.NewTraces(dbtest.Open(t, sqlite.Options{Dir: t.TempDir()}))
+		return sqlstore.NewTraces(dbtest.New(t))
 	})
 }

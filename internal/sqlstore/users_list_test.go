@@ -16,7 +16,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/dbtest"
 )
 
-// talk has a user say something in a direct chat.
+// talk records a user's message in a direct chat.
 func talk(t *testing.T, sessions *sqlstore.Sessions, namespace, user string, at time.Time) {
 	t.Helper()
 	_, err := sessions.Append(t.Context(), session.Append{
@@ -28,7 +28,7 @@ func talk(t *testing.T, sessions *sqlstore.Sessions, namespace, user string, at 
 	}
 }
 
-// pagesOfUsers reads page after page, and calls between after each.
+// pagesOfUsers reads all pages, and calls between after each.
 func pagesOfUsers(t *testing.T, users *sqlstore.Users, query memory.UserQuery, between func()) (ids []string) {
 	t.Helper()
 	for {
@@ -50,7 +50,7 @@ func pagesOfUsers(t *testing.T, users *sqlstore.Users, query memory.UserQuery, b
 }
 
 func TestListUsersPagesInBothOrders(t *testing.T) {
-	s := dbtest.Open(t, sqlite.Options{Dir: t.TempDir()})
+	s := dbtest.New(t)
 	sessions, users := sqlstore.NewSessions(s, sqlstore.NewQueue(s)), sqlstore.NewUsers(s)
 	for i, id := range []string{"b", "tg:2", "a", "tg:10", "小林", "tg:1", "tg;", "tg"} {
 		talk(t, sessions, "n", id, spoken.Add(time.Duration(i)*time.Hour))
@@ -81,11 +81,11 @@ func TestListUsersPagesInBothOrders(t *testing.T) {
 	}
 }
 
-// TestListUsersWhileUsersComeAndGo: who is there all the time is listed once by id, and nobody is listed twice in any order.
+// TestListUsersWhileUsersComeAndGo: A user who exists all the time is listed once by id, and no user is listed twice in any order.
 func TestListUsersWhileUsersComeAndGo(t *testing.T) {
 	for name, order := range map[string]memory.UserOrder{"by id": memory.UsersByID, "by activity": memory.UsersByActivity} {
 		t.Run(name, func(t *testing.T) {
-			s := dbtest.Open(t, sqlite.Options{Dir: t.TempDir()})
+			s := dbtest.New(t)
 			sessions, users := sqlstore.NewSessions(s, sqlstore.NewQueue(s)), sqlstore.NewUsers(s)
 			for i := range 40 {
 				talk(t, sessions, "n", fmt.Sprintf("user-%02d", i), spoken.Add(time.Duration(i)*time.Hour))
@@ -117,13 +117,13 @@ func TestListUsersWhileUsersComeAndGo(t *testing.T) {
 }
 
 func TestLastActivityIsWrittenOnceInAStep(t *testing.T) {
-	s := dbtest.Open(t, sqlite.Options{Dir: t.TempDir()})
+	s := dbtest.New(t)
 	sessions, users := sqlstore.NewSessions(s, sqlstore.NewQueue(s)), sqlstore.NewUsers(s)
 	for _, c := range []struct{ said, listed time.Duration }{
 		{0, 0},
 		{memory.UserActivityStep, 0},
 		{memory.UserActivityStep + 1*time.Microsecond, memory.UserActivityStep + 1*time.Microsecond},
-		{time.Minute, memory.UserActivityStep + 1*time.Microsecond}, // a clock that was set back
+		{time.Minute, memory.UserActivityStep + 1*time.Microsecond}, // the clock was set back
 		{time.Hour, time.Hour},
 	} {
 		talk(t, sessions, "n", "ann", spoken.Add(c.said))
@@ -137,7 +137,7 @@ func TestLastActivityIsWrittenOnceInAStep(t *testing.T) {
 	}
 }
 
-// manyUsers stores so many users, who take part in two sessions each and have said something in one, without going through the stores.
+// manyUsers stores n users with two sessions each, one of them with messages, directly as rows.
 func manyUsers(t testing.TB, s *sqlite.Storage, count int) {
 	t.Helper()
 	dbtest.Exec(t, s,
@@ -153,9 +153,9 @@ func manyUsers(t testing.TB, s *sqlite.Storage, count int) {
 	)
 }
 
-// TestListUsersReadsOnlyThePage: both orders are read from an index, whatever the namespace holds, and nothing is sorted.
+// TestListUsersReadsOnlyThePage: Both orders use an index, however many users the namespace has, and nothing is sorted.
 func TestListUsersReadsOnlyThePage(t *testing.T) {
-	s := dbtest.Open(t, sqlite.Options{Dir: t.TempDir()})
+	s := dbtest.New(t)
 	for _, page := range sqlstore.UserPages {
 		var plan []string
 		err := s.Read(t.Context(), func(q sqldb.Querier) error {
@@ -186,7 +186,7 @@ func TestListUsersReadsOnlyThePage(t *testing.T) {
 
 // BenchmarkListUsers reads pages of 50 in the middle of 100,000 users.
 func BenchmarkListUsers(b *testing.B) {
-	s := dbtest.Open(b, sqlite.Options{Dir: b.TempDir()})
+	s := dbtest.New(b)
 	manyUsers(b, s, 100_000)
 	users := sqlstore.NewUsers(s)
 	for _, c := range []struct {

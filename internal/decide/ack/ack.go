@@ -7,11 +7,11 @@ package ack
 
 import (
 	_ "embed"
-	"regexp"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/memsidecar/memsidecar/internal/lang"
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 	"github.com/memsidecar/memsidecar/internal/lang/lexical"
 )
 
@@ -45,11 +45,11 @@ var (
 )
 
 // patternOf matches any of the expressions of a file.
-func patternOf(text string) *regexp.Regexp { return regexp.MustCompile(lang.AnyOf(lang.Lines(text))) }
+func patternOf(text string) *lazyregexp.Regexp { return lazyregexp.New(lang.AnyOf(lang.Lines(text))) }
 
 var (
-	clauseEnd   = regexp.MustCompile(`[,，。.!！~～;；:：\n]+(?:\s|$)|[，。！；：～]+`)
-	questionEnd = regexp.MustCompile(`[^。！？!?\n]*[?？]`)
+	clauseEnd   = lazyregexp.New(`[,，。.!！~～;；:：\n]+(?:\s|$)|[，。！；：～]+`)
+	questionEnd = lazyregexp.New(`[^。！？!?\n]*[?？]`)
 )
 
 // Read classifies what a message reports. before are the earlier messages that it may refer to.
@@ -72,7 +72,7 @@ func Read(message string, before ...string) Report {
 		if report == Failed && found.MatchString(clause) { // "not that, it was my own mistake"
 			report = None
 		}
-		for _, phrases := range []*regexp.Regexp{worked, found, generic} {
+		for _, phrases := range []*lazyregexp.Regexp{worked, found, generic} {
 			clause = phrases.ReplaceAllString(clause, " ")
 		}
 		rest.WriteString(clause + "\n")

@@ -1,11 +1,11 @@
 package echo
 
 import (
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
@@ -25,12 +25,12 @@ const (
 )
 
 var (
-	bullet    = regexp.MustCompile(`^\s*(?:[-*•·▪●◦‣–—+>]|\d{1,3}[.)、．）]|[（(]\d{1,3}[)）])\s*`)
-	dateStamp = regexp.MustCompile(`^\s*[\[【〔(（]?(?:19|20)\d\d[-/.年](?:0?[1-9]|1[0-2])[-/.月](?:[12]\d|3[01]|0?[1-9])日?[\]】〕)）]?\s*[:：]?\s*`)
+	bullet    = lazyregexp.New(`^\s*(?:[-*•·▪●◦‣–—+>]|\d{1,3}[.)、．）]|[（(]\d{1,3}[)）])\s*`)
+	dateStamp = lazyregexp.New(`^\s*[\[【〔(（]?(?:19|20)\d\d[-/.年](?:0?[1-9]|1[0-2])[-/.月](?:[12]\d|3[01]|0?[1-9])日?[\]】〕)）]?\s*[:：]?\s*`)
 	// what a cut left of "- [2026-11-20]"
-	cutStamp  = regexp.MustCompile(`^\s*[-*•·]?\s*[\[【〔(]?[0-9]{0,4}[-/.年]?[0-9]{0,2}[-/.月]?[0-9]{0,2}$`)
-	aboutUser = regexp.MustCompile(`^(?:(?i:the user|this user|user)(?:'s|’s)?\s|用户|用戶|该用户|該用戶)`)
-	sentence  = regexp.MustCompile(`[^。！？!?\n.]*(?:\.[^ \t\r\n。！？!?][^。！？!?\n.]*)*(?:[。！？!?]+|\.(?:\s+|$)|$)`)
+	cutStamp  = lazyregexp.New(`^\s*[-*•·]?\s*[\[【〔(]?[0-9]{0,4}[-/.年]?[0-9]{0,2}[-/.月]?[0-9]{0,2}$`)
+	aboutUser = lazyregexp.New(`^(?:(?i:the user|this user|user)(?:'s|’s)?\s|用户|用戶|该用户|該用戶)`)
+	sentence  = lazyregexp.New(`[^。！？!?\n.]*(?:\.[^ \t\r\n。！？!?][^。！？!?\n.]*)*(?:[。！？!?]+|\.(?:\s+|$)|$)`)
 )
 
 // key is what is compared of a line: its letters and digits.
@@ -281,4 +281,4 @@ func (c *cleaner) sentences(raw string) (rest string, removed int) {
 // ownWords reports whether a text is in the first person.
 func ownWords(text string) bool { return firstPerson.MatchString(text) }
 
-var firstPerson = regexp.MustCompile(`我|俺|咱|(?i:\b(?:i|i'm|i’m|my|me|we|our)\b)`)
+var firstPerson = lazyregexp.New(`我|俺|咱|(?i:\b(?:i|i'm|i’m|my|me|we|our)\b)`)

@@ -1,7 +1,6 @@
 package echo
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
@@ -9,6 +8,7 @@ import (
 
 	"github.com/memsidecar/memsidecar/internal/lang"
 	"github.com/memsidecar/memsidecar/internal/lang/compare"
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 	"github.com/memsidecar/memsidecar/internal/lang/lexical"
 )
 
@@ -103,8 +103,8 @@ func contentOf(text string) (words, pairs map[string]bool) {
 }
 
 var (
-	rhetorical = regexp.MustCompile(`(不是)([^，。,.]{2,})(吗|嘛)[？?。！!\s]*$`)
-	hedgesZH   = regexp.MustCompile(`看来|看起来|看样子|看得出来?|(我)?(还)?记得|我知道|听说|据我所知|(没错|对|是|行|好)吧|对不对|是不是|好不好|对[吗嘛]|是[吗嘛]|真的|原来|果然|(之前|以前|上次)?(你|` +
+	rhetorical = lazyregexp.New(`(不是)([^，。,.]{2,})(吗|嘛)[？?。！!\s]*$`)
+	hedgesZH   = lazyregexp.New(`看来|看起来|看样子|看得出来?|(我)?(还)?记得|我知道|听说|据我所知|(没错|对|是|行|好)吧|对不对|是不是|好不好|对[吗嘛]|是[吗嘛]|真的|原来|果然|(之前|以前|上次)?(你|` +
 		`您)?(说|提|讲)(到)?过|毕竟|既然|所以|那么|应该|当然|非常|特别|十分|挺|一直|确实|不过[，,]|你好|您好`)
 	hedges = lang.Set(`remember recall know see seem seems look looks sound sounds right correct still course great noted mentioned told
 		said say guess think really very much so well
@@ -112,11 +112,11 @@ var (
 	// One spelling of what means the same.
 	wordsZH = strings.NewReplacer("喜爱", "喜欢", "热爱", "喜欢", "超爱", "喜欢", "爱吃", "喜欢吃", "爱喝", "喜欢喝", "爱看", "喜欢看", "爱听", "喜欢听", "爱玩", "喜欢玩",
 		"居住", "住", "母亲", "妈妈", "父亲", "爸爸", "老婆", "妻子", "太太", "妻子", "老公", "丈夫", "購買", "买", "购买", "买")
-	wordsEN = regexp.MustCompile(`\b(loves?|enjoys?|adores?|(is|are|am) (a )?(big |huge )?fan of|(is|are|am) fond of|(is|are|am) into|liked)\b`)
-	livesEN = regexp.MustCompile(`\b(reside|resides|residing|(is|are|am) living|(is|are|am) based)\b`)
+	wordsEN = lazyregexp.New(`\b(loves?|enjoys?|adores?|(is|are|am) (a )?(big |huge )?fan of|(is|are|am) fond of|(is|are|am) into|liked)\b`)
+	livesEN = lazyregexp.New(`\b(reside|resides|residing|(is|are|am) living|(is|are|am) based)\b`)
 
-	counted   = regexp.MustCompile(`[0-9]+(\.[0-9]+)?|[零一二两三四五六七八九十百千万半]+[只个個条岁歲年月日号點点次块元位名本台辆]`)
-	markWords = regexp.MustCompile(`[不没沒無无未别戒非勿]|想|打算|计划|計劃|准备|希望|曾|以前|妈|爸|哥|姐|弟|妹|儿子|女儿|孩子|妻|丈夫|朋友|同事|老板|邻居|爷爷|奶奶|外公|外婆|叔|姨|舅|室友|老师|同学|男友|女友` +
+	counted   = lazyregexp.New(`[0-9]+(\.[0-9]+)?|[零一二两三四五六七八九十百千万半]+[只个個条岁歲年月日号點点次块元位名本台辆]`)
+	markWords = lazyregexp.New(`[不没沒無无未别戒非勿]|想|打算|计划|計劃|准备|希望|曾|以前|妈|爸|哥|姐|弟|妹|儿子|女儿|孩子|妻|丈夫|朋友|同事|老板|邻居|爷爷|奶奶|外公|外婆|叔|姨|舅|室友|老师|同学|男友|女友` +
 		`|\b(not|no|never|none|nothing|nobody|without|hardly|stop(ped)?|quit|used|former|ex|want|wants|plans?|planning|intends?|hopes?|` +
 		`might|may|would|wish(es)?` +
 		`|sisters?|brothers?|mother|mom|mum|father|dad|parents?|wife|husband|sons?|daughters?|kids?|child|children|baby|friends?|` +
@@ -152,4 +152,4 @@ func marksOf(text string) []string {
 	return slices.Compact(found)
 }
 
-var tagEN = regexp.MustCompile(`,? *(isn't it|aren't you|don't you|didn't you|isn't that so|no)\s*[?.!]*\s*$`)
+var tagEN = lazyregexp.New(`,? *(isn't it|aren't you|don't you|didn't you|isn't that so|no)\s*[?.!]*\s*$`)

@@ -1,19 +1,19 @@
 package evidence
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/memsidecar/memsidecar/internal/lang/dates"
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 	"github.com/memsidecar/memsidecar/internal/lang/numbers"
 )
 
 var (
-	noon     = regexp.MustCompile(`\bnoon\b|中午|正午`)
-	midnight = regexp.MustCompile(`\bmidnight\b|午夜|半夜`)
-	hoursOff = regexp.MustCompile(`(\d{1,2}|[一二两三四五六七八九十半]{1,2}|\b(?:an?|one|two|three|four|five|six)\b)\s?个?(半)?(小时|钟头|hours?)`)
+	noon     = lazyregexp.New(`\bnoon\b|中午|正午`)
+	midnight = lazyregexp.New(`\bmidnight\b|午夜|半夜`)
+	hoursOff = lazyregexp.New(`(\d{1,2}|[一二两三四五六七八九十半]{1,2}|\b(?:an?|one|two|three|four|five|six)\b)\s?个?(半)?(小时|钟头|hours?)`)
 )
 
 // hasClock reports whether a message names a time of day, or says so many hours from when it was said.

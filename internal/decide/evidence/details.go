@@ -1,18 +1,18 @@
 package evidence
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/memsidecar/memsidecar/internal/lang/dates"
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 	"github.com/memsidecar/memsidecar/internal/lang/lexical"
 	"github.com/memsidecar/memsidecar/internal/lang/numbers"
 )
 
 var (
-	ofYears = regexp.MustCompile(`^\s?个?[ -]?(年|岁|周岁|years?|yrs?|yo\b)`)
-	joints  = regexp.MustCompile(`、|,|，|和|跟|还有|以及|\band\b|\bplus\b|\bas well as\b|&`)
+	ofYears = lazyregexp.New(`^\s?个?[ -]?(年|岁|周岁|years?|yrs?|yo\b)`)
+	joints  = lazyregexp.New(`、|,|，|和|跟|还有|以及|\band\b|\bplus\b|\bas well as\b|&`)
 )
 
 // details lists the details of a statement that need evidence.
@@ -68,7 +68,7 @@ func details(statement string) []detail {
 }
 
 // unit is a number with a unit, or an ordinal, and no code.
-var unit = regexp.MustCompile(`^\d+[a-z]{1,3}$`)
+var unit = lazyregexp.New(`^\d+[a-z]{1,3}$`)
 
 // quantities are the numbers of a folded text that say how many or how much.
 func quantities(text string) []detail {

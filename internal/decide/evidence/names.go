@@ -1,25 +1,25 @@
 package evidence
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/memsidecar/memsidecar/internal/lang"
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 	"github.com/memsidecar/memsidecar/internal/lang/lexical"
 )
 
 var (
-	capitalised = regexp.MustCompile(`[\p{L}\p{M}][\p{L}\p{M}\d'’]*`)
-	latin       = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+#]+`)
-	namedZH     = regexp.MustCompile(`(?:名叫|叫做|叫作|取名|名为|名字叫|名字是|姓名是|全名是|昵称是|昵称叫|小名|大名|[猫狗鸟鱼兔龟儿女友妹弟姐哥妈爸只名位个条]叫)([\p{Han}·・]+)`)
-	dotted      = regexp.MustCompile(`[\p{Han}]+(?:[·・•][\p{Han}]+)+`)
-	quotedText  = regexp.MustCompile(`《([^《》]{1,80})》|「([^「」]{1,200})」|『([^『』]{1,200})』|“([^“”]{1,400})”|"([^"]{1,400})"`)
-	codeText    = regexp.MustCompile(`[\w.+-]+@[\w-]+(?:\.[\w-]+)+|https?://[^\s<>"“”，。；]+|\b(?:[\w-]+\.)+(?:com|org|net|cn|io|dev|de|uk|` +
+	capitalised = lazyregexp.New(`[\p{L}\p{M}][\p{L}\p{M}\d'’]*`)
+	latin       = lazyregexp.New(`[A-Za-z][A-Za-z0-9+#]+`)
+	namedZH     = lazyregexp.New(`(?:名叫|叫做|叫作|取名|名为|名字叫|名字是|姓名是|全名是|昵称是|昵称叫|小名|大名|[猫狗鸟鱼兔龟儿女友妹弟姐哥妈爸只名位个条]叫)([\p{Han}·・]+)`)
+	dotted      = lazyregexp.New(`[\p{Han}]+(?:[·・•][\p{Han}]+)+`)
+	quotedText  = lazyregexp.New(`《([^《》]{1,80})》|「([^「」]{1,200})」|『([^『』]{1,200})』|“([^“”]{1,400})”|"([^"]{1,400})"`)
+	codeText    = lazyregexp.New(`[\w.+-]+@[\w-]+(?:\.[\w-]+)+|https?://[^\s<>"“”，。；]+|\b(?:[\w-]+\.)+(?:com|org|net|cn|io|dev|de|uk|` +
 		`edu|gov)\b(?:/[^\s<>"“”，。；]*)?|#\d+|\b[a-z]+[-_]?\d[\w-]*\b|\b\d+[a-z]+\d[\w-]*\b`)
-	pronounHan = regexp.MustCompile(`^[他她它我你您其这那]`)
+	pronounHan = lazyregexp.New(`^[他她它我你您其这那]`)
 )
 
 // common are capitalised words that need no evidence.

@@ -1,12 +1,12 @@
 package evidence
 
 import (
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 	"github.com/memsidecar/memsidecar/internal/lang/numbers"
 )
 
@@ -36,8 +36,8 @@ func converted(text string) []string {
 }
 
 var (
-	jin  = regexp.MustCompile(`(\d{1,4}|[一二两三四五六七八九十百]{1,6})\s?(公斤|千克|kg|斤)`)
-	kuai = regexp.MustCompile(`(\d{1,6}|[一二两三四五六七八九十百千]{1,8})(?:块|元)(\d|[一二两三四五六七八九])(?:毛|角)?(\d)?`)
+	jin  = lazyregexp.New(`(\d{1,4}|[一二两三四五六七八九十百]{1,6})\s?(公斤|千克|kg|斤)`)
+	kuai = lazyregexp.New(`(\d{1,6}|[一二两三四五六七八九十百千]{1,8})(?:块|元)(\d|[一二两三四五六七八九])(?:毛|角)?(\d)?`)
 )
 
 // implies reports whether a number follows from a message: from "twins", from a year of birth, from things that are listed.
@@ -64,13 +64,13 @@ func (g *ground) implies(value string, years bool) bool {
 }
 
 // pairs are words that say a number without naming it.
-var pairs = map[string]*regexp.Regexp{
-	"2":  regexp.MustCompile(`\b(twins?|couple|pair|both|twice|double)\b|[双俩对]`),
-	"3":  regexp.MustCompile(`\b(triplets?|thrice|triple)\b|[仨]`),
-	"6":  regexp.MustCompile(`\bhalf a year\b|半年`),
-	"7":  regexp.MustCompile(`\b(a|one|per|last|next|this|every) week\b|一周|每周|一星期`),
-	"12": regexp.MustCompile(`\b(dozen|noon|midnight)\b|一打|中午|正午|半夜|午夜`),
-	"50": regexp.MustCompile(`\bhalf\b|一半`),
-	"30": regexp.MustCompile(`\bhalf (an hour|past)\b|半(个)?(小时|钟)|点半`),
-	"15": regexp.MustCompile(`\bquarter\b|一刻`),
+var pairs = map[string]*lazyregexp.Regexp{
+	"2":  lazyregexp.New(`\b(twins?|couple|pair|both|twice|double)\b|[双俩对]`),
+	"3":  lazyregexp.New(`\b(triplets?|thrice|triple)\b|[仨]`),
+	"6":  lazyregexp.New(`\bhalf a year\b|半年`),
+	"7":  lazyregexp.New(`\b(a|one|per|last|next|this|every) week\b|一周|每周|一星期`),
+	"12": lazyregexp.New(`\b(dozen|noon|midnight)\b|一打|中午|正午|半夜|午夜`),
+	"50": lazyregexp.New(`\bhalf\b|一半`),
+	"30": lazyregexp.New(`\bhalf (an hour|past)\b|半(个)?(小时|钟)|点半`),
+	"15": lazyregexp.New(`\bquarter\b|一刻`),
 }

@@ -5,13 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"regexp"
+
 	"slices"
 	"strconv"
 	"strings"
 	"unicode"
 
 	"github.com/memsidecar/memsidecar/internal/decide"
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 	"github.com/memsidecar/memsidecar/internal/lang/lexical"
 	"github.com/memsidecar/memsidecar/internal/llm/answer"
 	"github.com/memsidecar/memsidecar/internal/memory"
@@ -231,9 +232,9 @@ func (g given) doubt(string) string {
 }
 
 var (
-	memoryRef  = regexp.MustCompile(`^[kK]?(\d{1,4})$`)
-	messageRef = regexp.MustCompile(`^[mM]?(\d{1,4})$`)
-	rangeRef   = regexp.MustCompile(`^[mM]?(\d{1,4})(?:-|–|\.\.|~|to)[mM]?(\d{1,4})$`)
+	memoryRef  = lazyregexp.New(`^[kK]?(\d{1,4})$`)
+	messageRef = lazyregexp.New(`^[mM]?(\d{1,4})$`)
+	rangeRef   = lazyregexp.New(`^[mM]?(\d{1,4})(?:-|–|\.\.|~|to)[mM]?(\d{1,4})$`)
 )
 
 // ids are the memories that an op names. Unknown ones are left out.
@@ -250,7 +251,7 @@ func (r *reader) ids(g given) (ids []string) {
 }
 
 // number returns the number in a reference, or -1 if it is not one below the limit.
-func number(form *regexp.Regexp, ref string, limit int) int {
+func number(form *lazyregexp.Regexp, ref string, limit int) int {
 	parts := form.FindStringSubmatch(ref)
 	if parts == nil {
 		return -1
@@ -323,7 +324,7 @@ func clean(text string) string {
 }
 
 // trailingRefs are citations that a model puts into the text although they have a place of their own.
-var trailingRefs = regexp.MustCompile(`\s*[\[(（【]m\d+(?:\s*[,，、]\s*m\d+)*[\])）】]([.。]?)$`)
+var trailingRefs = lazyregexp.New(`\s*[\[(（【]m\d+(?:\s*[,，、]\s*m\d+)*[\])）】]([.。]?)$`)
 
 // kindNames are other names that models give the kinds, Chinese ones in Chinese dialogues.
 var kindNames = map[string]memory.Kind{

@@ -2,11 +2,11 @@ package model
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 	"github.com/memsidecar/memsidecar/internal/llm/answer"
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
@@ -59,7 +59,7 @@ const (
 var (
 	placeholders = []string{placeConversation, placeDate, placeLanguage, placeSpeaker}
 	// placeholder is a word in braces. JSON in a template has quotation marks and colons and is none.
-	placeholder = regexp.MustCompile(`\{+\s*[\p{L}_][\p{L}\p{N}_.-]*\s*\}+`)
+	placeholder = lazyregexp.New(`\{+\s*[\p{L}_][\p{L}\p{N}_.-]*\s*\}+`)
 )
 
 // ValidatePrompt says what is wrong with a template, or "". A template needs {conversation} and may use {date}, {language}

@@ -1,11 +1,11 @@
 package reconcile
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/memsidecar/memsidecar/internal/lang"
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 )
 
 // Activities, courses and bookings end in other words than they were stated in: "gave up Welsh", "dropped out of the race", 退出了, 冰岛语不学了.
@@ -15,27 +15,27 @@ var (
 	softEN = `(?:(?:has|have|had|is|but|and|so|now|just|finally|recently|also|actually|really|completely|lately|all but|since|already|` +
 		`decided to|they|was|be) )*`
 	// ceasesEN is what the user does not do any more; ceasedOfEN what does not take place.
-	ceasesEN = regexp.MustCompile(`(?i)^the user ` + softEN + `(?:stopped|quit|quitted|gave up on|given up on|gave up|given up|giving up|` +
+	ceasesEN = lazyregexp.New(`(?i)^the user ` + softEN + `(?:stopped|quit|quitted|gave up on|given up on|gave up|given up|giving up|` +
 		`dropped out of|dropped|cut out|lost interest in|pulled out of|withdrew from|withdrawn from|backed out of|resigned from|decided ` +
 		`against|ditched|abandoned|no longer|called off|through with|done with|over with|gone off|tired of|sick of|bored with|(?:left|` +
 		`quit) (?:their|his|her|the) (?:job|post|position|work) (?:at|with|in|for|as)) (.+)$`)
-	notNowEN = regexp.MustCompile(`(?i)^the user (?:(?:do|does|is|are|am|can|will|has|have|they|but|and|really|just|now|also) )+not ` +
+	notNowEN = lazyregexp.New(`(?i)^the user (?:(?:do|does|is|are|am|can|will|has|have|they|but|and|really|just|now|also) )+not ` +
 		`(?:really |even |actually )?(.+?) (?:anymore|any longer|these days|nowadays)$`)
-	ceasedEN = regexp.MustCompile(`(?i)^(?:the user(?:'s)? |their |the |our |my )?(.+?) (?:(?:is|are|was|were|has|have|been|got) ` +
+	ceasedEN = lazyregexp.New(`(?i)^(?:the user(?:'s)? |their |the |our |my )?(.+?) (?:(?:is|are|was|were|has|have|been|got) ` +
 		`)*(?:fell through|fallen through|came to nothing)\b`)
-	scrapsEN = regexp.MustCompile(`(?i)^(?:scrap|never mind|forget(?: about)?|ditch|drop|skip|scratch) (?:the |their |the user's |his |` +
+	scrapsEN = lazyregexp.New(`(?i)^(?:scrap|never mind|forget(?: about)?|ditch|drop|skip|scratch) (?:the |their |the user's |his |` +
 		`her |my )(.+)$`)
-	boresEN = regexp.MustCompile(`(?i)^(.+?) (?:now |just |really |simply )?(?:bores?|annoys?|irritates?|wearies|tires?) (?:the user|` +
+	boresEN = lazyregexp.New(`(?i)^(.+?) (?:now |just |really |simply )?(?:bores?|annoys?|irritates?|wearies|tires?) (?:the user|` +
 		`them)\b|^(.+?) (?:now |just )?leaves? (?:the user|them) cold\b|^(.+?) (?:does|do) not (?:speak|appeal|matter) to (?:the user|` +
 		`them)\b|^(.+?) (?:does|do) nothing for (?:the user|them)\b|^(.+?) (?:has|have|is|are) (?:become|grown|gotten|got)? ?(?:so |too |` +
 		`very |rather )?(?:boring|tedious|dull|tiresome) (?:to|for) (?:the user|them)\b`)
 
-	ceasesZH = regexp.MustCompile(`^(?:.{0,12}?[年月日号末底]|.{0,4}(?:周|星期).)?用户(?:现在|已经|最近|后来|终于|也|都|又|还|就|真的|早就|决定|打算|其实)*(?:不再|再也不|再也没|放弃|` +
+	ceasesZH = lazyregexp.New(`^(?:.{0,12}?[年月日号末底]|.{0,4}(?:周|星期).)?用户(?:现在|已经|最近|后来|终于|也|都|又|还|就|真的|早就|决定|打算|其实)*(?:不再|再也不|再也没|放弃|` +
 		`退出|戒掉|戒|退掉|停掉|停止|不打算|不准备|不想|不去|不|解除|不干|辞掉|离开|厌倦|玩腻|看腻|听腻|吃腻)(?:了)?(.+?)(?:了|的事|的计划)*$`)
-	topicZH = regexp.MustCompile(`^(.{2,16}?)用户(?:现在|已经|最近|也|都|又|早就|真的|再)*(?:不|(?:看|听|玩|吃|喝|读|学)(?:腻|不进去|不下去)|放弃|退).{0,4}了$`)
-	needsZH = regexp.MustCompile(`^(.{2,16}?)(?:已经)?(?:不用|不必|不需要|无需)(.{1,4})了$`)
-	boredZH = regexp.MustCompile(`^用户(?:现在|已经|最近|也|都|早就|真的)*对(.+?)(?:已经|现在|早就|都|再也)*(?:没(?:有)?兴趣|不感兴趣|没(?:有)?感觉|腻|厌倦|提不起兴趣|无感)(?:了)?$`)
-	fellZH  = regexp.MustCompile(`^(?:用户(?:的)?)?(.{2,16}?)(?:的事|的计划|这事)?(?:黄|泡汤|告吹|吹)了$|^(?:.{0,12}日(?:[(（].{1,4}[)）])?)?(?:不|用户不)(?:去|` +
+	topicZH = lazyregexp.New(`^(.{2,16}?)用户(?:现在|已经|最近|也|都|又|早就|真的|再)*(?:不|(?:看|听|玩|吃|喝|读|学)(?:腻|不进去|不下去)|放弃|退).{0,4}了$`)
+	needsZH = lazyregexp.New(`^(.{2,16}?)(?:已经)?(?:不用|不必|不需要|无需)(.{1,4})了$`)
+	boredZH = lazyregexp.New(`^用户(?:现在|已经|最近|也|都|早就|真的)*对(.+?)(?:已经|现在|早就|都|再也)*(?:没(?:有)?兴趣|不感兴趣|没(?:有)?感觉|腻|厌倦|提不起兴趣|无感)(?:了)?$`)
+	fellZH  = lazyregexp.New(`^(?:用户(?:的)?)?(.{2,16}?)(?:的事|的计划|这事)?(?:黄|泡汤|告吹|吹)了$|^(?:.{0,12}日(?:[(（].{1,4}[)）])?)?(?:不|用户不)(?:去|` +
 		`用)?(.{2,10})了$`)
 
 	// activities are verbs that hardly say more than what is done with.
@@ -51,9 +51,9 @@ var (
 		}
 		return all
 	}()
-	negativeEN = regexp.MustCompile(`(?i)\b(?:not|never|no longer|used to|hates?|dislikes?|allergic|quit|stopped|gave up|given up|afraid|` +
+	negativeEN = lazyregexp.New(`(?i)\b(?:not|never|no longer|used to|hates?|dislikes?|allergic|quit|stopped|gave up|given up|afraid|` +
 		`scared|bored|lost)\b`)
-	negativeZH = regexp.MustCompile(`不|没|戒|放弃|退出|讨厌|过敏|怕|曾经|以前|腻`)
+	negativeZH = lazyregexp.New(`不|没|戒|放弃|退出|讨厌|过敏|怕|曾经|以前|腻`)
 )
 
 // object is what a clause tells to have ended.
@@ -108,9 +108,9 @@ func ceased(newer, older *reading) string {
 
 // endedBy is what a clause tells to have ended, or "".
 func endedBy(clause string) string {
-	forms := []*regexp.Regexp{ceasesEN, notNowEN, scrapsEN, boresEN, ceasedEN}
+	forms := []*lazyregexp.Regexp{ceasesEN, notNowEN, scrapsEN, boresEN, ceasedEN}
 	if han.MatchString(clause) {
-		forms = []*regexp.Regexp{boredZH, topicZH, needsZH, ceasesZH, fellZH}
+		forms = []*lazyregexp.Regexp{boredZH, topicZH, needsZH, ceasesZH, fellZH}
 		if !strings.HasSuffix(clause, "了") && !strings.Contains(clause, "不再") && !strings.Contains(clause, "再也不") &&
 			!strings.ContainsAny(clause, "戒退") && !strings.Contains(clause, "放弃") {
 			return ""

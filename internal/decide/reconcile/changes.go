@@ -2,24 +2,24 @@ package reconcile
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 
 	"github.com/memsidecar/memsidecar/internal/lang"
 	"github.com/memsidecar/memsidecar/internal/lang/compare"
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 )
 
 // ending is a state of things that something else ends.
 type ending struct {
 	what         string
-	open, closed *regexp.Regexp
+	open, closed *lazyregexp.Regexp
 	queries      []string // by which memories that tell of the state are found
 }
 
 func end(what, open, closed string) ending {
-	e := ending{what: what, open: regexp.MustCompile(`(?i)` + open), closed: regexp.MustCompile(`(?i)` + closed)}
+	e := ending{what: what, open: lazyregexp.New(`(?i)` + open), closed: lazyregexp.New(`(?i)` + closed)}
 	for _, q := range endingQueries {
 		if e.open.MatchString(q) {
 			e.queries = append(e.queries, q)
@@ -54,35 +54,35 @@ var endings = []ending{
 }
 
 var (
-	plansEN = regexp.MustCompile(`(?i)^the user (?:is planning|plans|planned|intends|is going|wants|would like|hopes|is thinking of|is ` +
+	plansEN = lazyregexp.New(`(?i)^the user (?:is planning|plans|planned|intends|is going|wants|would like|hopes|is thinking of|is ` +
 		`thinking about|is considering|is studying|is preparing|is training|decided|will)(?: on| to| for)* (.+)$`)
-	dutiesEN = regexp.MustCompile(`(?i)^the user (?:also |really |still |just |actually |urgently |probably )*(?:needs|has|must|should|` +
+	dutiesEN = lazyregexp.New(`(?i)^the user (?:also |really |still |just |actually |urgently |probably )*(?:needs|has|must|should|` +
 		`ought|is supposed|is meant|has yet)(?: to)? (.+)$`)
-	dutiesZH = regexp.MustCompile(`^用户(?:最近|现在|还|也|.{0,10}[日号]|.{0,6}月|周.|下周.?|这周.?|明天|今天)*(?:需要|得|必须|应该|还没|该)(.+)$`)
-	plansZH  = regexp.MustCompile(`^用户(?:最近|现在|正在|在|一直|还|.{0,10}年|.{0,6}月|.{0,4}周|明年|年底)*(?:打算|计划|准备|备考|决定|考虑|想要|想去|想|希望|要)(.+)$`)
-	anyPlan  = regexp.MustCompile(`(?i)\b(?:plans?|planning|intends?|going to|wants?|would like|hopes?|thinking (?:of|about)|considering|` +
+	dutiesZH = lazyregexp.New(`^用户(?:最近|现在|还|也|.{0,10}[日号]|.{0,6}月|周.|下周.?|这周.?|明天|今天)*(?:需要|得|必须|应该|还没|该)(.+)$`)
+	plansZH  = lazyregexp.New(`^用户(?:最近|现在|正在|在|一直|还|.{0,10}年|.{0,6}月|.{0,4}周|明年|年底)*(?:打算|计划|准备|备考|决定|考虑|想要|想去|想|希望|要)(.+)$`)
+	anyPlan  = lazyregexp.New(`(?i)\b(?:plans?|planning|intends?|going to|wants?|would like|hopes?|thinking (?:of|about)|considering|` +
 		`will|next)\b|打算|计划|准备|考虑|想要|希望|将要`)
-	repeated = regexp.MustCompile(`(?i)\b(?:every|each|daily|weekly|monthly|regularly|usually|often|always)\b|每|经常|坚持|常常|总是`)
-	longAgo  = regexp.MustCompile(`(?i)\b(?:ago|as a child|in (?:19|20)\d\d|last year|years?|once|used to|when (?:he|she|they) (?:was|` +
+	repeated = lazyregexp.New(`(?i)\b(?:every|each|daily|weekly|monthly|regularly|usually|often|always)\b|每|经常|坚持|常常|总是`)
+	longAgo  = lazyregexp.New(`(?i)\b(?:ago|as a child|in (?:19|20)\d\d|last year|years?|once|used to|when (?:he|she|they) (?:was|` +
 		`were))\b|小时候|以前|去年|前年|曾|年前|当年|之前`)
-	doneEN  = regexp.MustCompile(`(?i)^the user (?:(?:has|have|had|finally|just|already|and|been) )*([a-z]+)\b`)
-	doneZH  = regexp.MustCompile(`了|过|已经|完成|终于`)
-	cancels = regexp.MustCompile(`(?i)\b(?:cancelled|canceled|called off|gave up|given up|dropped|abandoned|decided (?:not to|against)|` +
+	doneEN  = lazyregexp.New(`(?i)^the user (?:(?:has|have|had|finally|just|already|and|been) )*([a-z]+)\b`)
+	doneZH  = lazyregexp.New(`了|过|已经|完成|终于`)
+	cancels = lazyregexp.New(`(?i)\b(?:cancelled|canceled|called off|gave up|given up|dropped|abandoned|decided (?:not to|against)|` +
 		`is not going|will not|no longer (?:wants?|plans?|going|planning|needs?|needed|has to|have to|intends?|considering|thinking)|` +
 		`(?:does|do) not (?:need|have) to\b.*\banymore|did not|does not want to|changed (?:his|her|their) mind about)\b|取消|放弃|不去了|不想去|作罢|` +
 		`泡汤|不打算|不准备|不想|不.{1,8}了$|没去|不用|不必|不需要|无需`)
-	finished = regexp.MustCompile(`(?i)^the user (?:(?:but|and|so|is|are|they|now|all|already|finally) )*(?:done|through|finished)(?: ` +
+	finished = lazyregexp.New(`(?i)^the user (?:(?:but|and|so|is|are|they|now|all|already|finally) )*(?:done|through|finished)(?: ` +
 		`with)?\b|^the user (?:they )?(?:have |has |had )?(?:got|gotten|took|taken) (?:around to|care of|through)\b`)
-	completed = regexp.MustCompile(`(?i)^the user (?:(?:has|have|had|is|are) )*(?:finished|completed|done with|through with|finished ` +
+	completed = lazyregexp.New(`(?i)^the user (?:(?:has|have|had|is|are) )*(?:finished|completed|done with|through with|finished ` +
 		`with) (?:[a-z]+ing|the|their)\b`)
-	settledEN = regexp.MustCompile(`(?i)^(?:the|their|his|her|all the|all) .+ (?:is|are|has been|have been|was|were) (?:all |now |finally ` +
+	settledEN = lazyregexp.New(`(?i)^(?:the|their|his|her|all the|all) .+ (?:is|are|has been|have been|was|were) (?:all |now |finally ` +
 		`|already )?(?:done|paid|sent|written|bought|[a-z]+ed)$`)
-	notYet = regexp.MustCompile(`(?i)\b(?:did|has|have|is|are) not\b|没`)
+	notYet = lazyregexp.New(`(?i)\b(?:did|has|have|is|are) not\b|没`)
 	// setting is the place or the person of a duty, which may be left out once it is done.
-	setting = regexp.MustCompile(`(?i)(?: (?:for|at) (?:work|school|the office|the team|the company|university|college)| soon| today| ` +
+	setting = lazyregexp.New(`(?i)(?: (?:for|at) (?:work|school|the office|the team|the company|university|college)| soon| today| ` +
 		`tomorrow| this week)+$|\bsome\b `)
-	settingOf = regexp.MustCompile(`(?i)\b(?:for|at) (?:work|school|the office|the team|the company|university|college)\b`)
-	relieved  = regexp.MustCompile(`(?i)^(the user) is (?:glad|happy|relieved|proud|pleased|so glad)(?: that)? (?:they|he|she)(?: have| ` +
+	settingOf = lazyregexp.New(`(?i)\b(?:for|at) (?:work|school|the office|the team|the company|university|college)\b`)
+	relieved  = lazyregexp.New(`(?i)^(the user) is (?:glad|happy|relieved|proud|pleased|so glad)(?: that)? (?:they|he|she)(?: have| ` +
 		`has)?\b|^(the user) (?:they|he|she)(?: have| has)?\b`)
 	planWords = lang.Set(`plan want hope intend think consid decid will like go get do make have take see visit trip travel time cancel call
 		off give up drop abandon
@@ -200,14 +200,14 @@ func endingsIn(text string) (found []ending) {
 	return found
 }
 
-var otherEN, otherZH = regexp.MustCompile(`(?i)^the user's ([a-z]+(?: [a-z]+)?)`), regexp.MustCompile(`^用户(?:的)?(` + strings.Join(people(), "|") + `)`)
+var otherEN, otherZH = lazyregexp.New(`(?i)^the user's ([a-z]+(?: [a-z]+)?)`), lazyregexp.New(`^用户(?:的)?(` + strings.Join(people(), "|") + `)`)
 
 // whose is who a statement is about, "" when it is the user.
 func whose(r *reading) string {
 	if len(r.clauses) == 0 {
 		return ""
 	}
-	for _, re := range []*regexp.Regexp{otherEN, otherZH} {
+	for _, re := range []*lazyregexp.Regexp{otherEN, otherZH} {
 		if m := re.FindStringSubmatch(r.clauses[0]); m != nil {
 			return canonical(strings.ToLower(m[1]))
 		}
@@ -239,26 +239,26 @@ const (
 )
 
 var (
-	timeEN = regexp.MustCompile(`(?i)\b(?:on |at |in |for |until |till |from )?(?:` + whenEN + `)\b`)
-	timeZH = regexp.MustCompile(whenZH)
+	timeEN = lazyregexp.New(`(?i)\b(?:on |at |in |for |until |till |from )?(?:` + whenEN + `)\b`)
+	timeZH = lazyregexp.New(whenZH)
 
-	movedEN = regexp.MustCompile(`(?i)^(?:the user(?:'s)? )?(.+?) (?:(?:has|have|had|was|is|are|were|been|got) )*(?:moved|rescheduled|` +
+	movedEN = lazyregexp.New(`(?i)^(?:the user(?:'s)? )?(.+?) (?:(?:has|have|had|was|is|are|were|been|got) )*(?:moved|rescheduled|` +
 		`postponed|pushed back|pushed|delayed|brought forward|changed|shifted)\b(?: from (.+?))?(?: (?:to|until|till) (.+))?$`)
-	movesEN = regexp.MustCompile(`(?i)^the user ` + askedToEN + `(?:moved?|rescheduled?|postponed?|pushed back|pushe?d?|push back|` +
+	movesEN = lazyregexp.New(`(?i)^the user ` + askedToEN + `(?:moved?|rescheduled?|postponed?|pushed back|pushe?d?|push back|` +
 		`delaye?d?|brought forward|bring forward|changed?|shift(?:ed)?) (?:his|her|their|the|a) (.+?)(?: from (.+?))? (?:to|until|till) ` +
 		`(.+)$`)
-	cancelledEN = regexp.MustCompile(`(?i)^(?:the user(?:'s)? )?(.+?) (?:(?:has|have|had|was|is|been|got) )+(?:(?:cancelled|canceled|` +
+	cancelledEN = lazyregexp.New(`(?i)^(?:the user(?:'s)? )?(.+?) (?:(?:has|have|had|was|is|been|got) )+(?:(?:cancelled|canceled|` +
 		`called off)\b.*|off(?: now| again| then)?)$`)
-	cancelsEN = regexp.MustCompile(`(?i)^the user ` + askedToEN + `(?:cancel|cancelled|canceled|called off|call off) (?:his|her|their|the|a) (.+)$`)
-	movedZH   = regexp.MustCompile(`^(?:用户(?:的)?)?(?:要求助手)?(?:把|将)?(?:用户的?)?(.+?)(?:被)?(?:改期到|改签到|改到|改成|改为|改在|推迟到|延期到|延到|提前到|挪到|换到|调到|` +
+	cancelsEN = lazyregexp.New(`(?i)^the user ` + askedToEN + `(?:cancel|cancelled|canceled|called off|call off) (?:his|her|their|the|a) (.+)$`)
+	movedZH   = lazyregexp.New(`^(?:用户(?:的)?)?(?:要求助手)?(?:把|将)?(?:用户的?)?(.+?)(?:被)?(?:改期到|改签到|改到|改成|改为|改在|推迟到|延期到|延到|提前到|挪到|换到|调到|` +
 		`调整到)了?(.+?)了?$`)
-	cancelledZH = regexp.MustCompile(`^(?:用户(?:的)?)?(?:要求助手)?(?:帮)?(?:用户)?(?:把|将|取消了?)?(?:用户的?)?(.+?)(?:被)?(?:取消|作罢|泡汤|黄|不办|不开|推)?掉?了?$`)
-	cancelZH    = regexp.MustCompile(`取消|作罢|泡汤|黄了|不办了|不开了`)
+	cancelledZH = lazyregexp.New(`^(?:用户(?:的)?)?(?:要求助手)?(?:帮)?(?:用户)?(?:把|将|取消了?)?(?:用户的?)?(.+?)(?:被)?(?:取消|作罢|泡汤|黄|不办|不开|推)?掉?了?$`)
+	cancelZH    = lazyregexp.New(`取消|作罢|泡汤|黄了|不办了|不开了`)
 
 	// vague words name an appointment without identifying it.
 	vague = lang.Set(`appoint meet meetup plan event call session date visit schedul time origin
 		预 约 会 议 安 排 活 动 行 程 日 期 时 间 有 要 去 原 定 本`)
-	fillerZH = regexp.MustCompile(`原定|原本|原来|本来|已经|和|跟|与|的|在|于|那个|这个|那次|约了|约好`)
+	fillerZH = lazyregexp.New(`原定|原本|原来|本来|已经|和|跟|与|的|在|于|那个|这个|那次|约了|约好`)
 )
 
 // rearranged is an appointment that is moved or cancelled.
@@ -289,7 +289,7 @@ func rearrangement(r *reading) (rearranged, bool) {
 	return rearranged{}, false
 }
 
-func firstMatch(text string, patterns ...*regexp.Regexp) []string {
+func firstMatch(text string, patterns ...*lazyregexp.Regexp) []string {
 	for _, re := range patterns {
 		if m := re.FindStringSubmatch(text); m != nil {
 			return m
@@ -308,7 +308,7 @@ func holdsTime(text, from string) bool {
 }
 
 // hourHalf is a time of day as similar.Canonical writes it: t15:00, or u03:00 when it may be either half.
-var hourHalf = regexp.MustCompile(`\b[tu]\d\d:`)
+var hourHalf = lazyregexp.New(`\b[tu]\d\d:`)
 
 func half(clock string) string {
 	hour := int(clock[1]-'0')*10 + int(clock[2]-'0')

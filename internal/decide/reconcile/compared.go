@@ -1,24 +1,24 @@
 package reconcile
 
-import "regexp"
+import "github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 
 // Who likes one thing more than another says of the other that it is not what they prefer. "Prefers tea to coffee" takes the place of
 // "prefers coffee"; of "likes coffee" only when it tells that this is so now.
 
 var (
-	moreEN = []*regexp.Regexp{
-		regexp.MustCompile(`(?i)^the user (?:[a-z]+ ){0,4}?more (?:into|of an?|fond of|drawn to|interested in|keen on|about) (.+?) ` +
+	moreEN = []*lazyregexp.Regexp{
+		lazyregexp.New(`(?i)^the user (?:[a-z]+ ){0,4}?more (?:into|of an?|fond of|drawn to|interested in|keen on|about) (.+?) ` +
 			`than(?: of| into| an?| to| in| about)* (.+)$`),
-		regexp.MustCompile(`(?i)^the user (?:[a-z]+ ){0,3}?(?:likes?|loves?|enjoys?) (.+?) (?:more|better) than (.+)$`),
-		regexp.MustCompile(`(?i)^the user (?:[a-z]+ ){0,3}?prefers? (.+?) (?:to|over|rather than) (.+)$`),
+		lazyregexp.New(`(?i)^the user (?:[a-z]+ ){0,3}?(?:likes?|loves?|enjoys?) (.+?) (?:more|better) than (.+)$`),
+		lazyregexp.New(`(?i)^the user (?:[a-z]+ ){0,3}?prefers? (.+?) (?:to|over|rather than) (.+)$`),
 	}
-	moreZH = []*regexp.Regexp{
-		regexp.MustCompile(`^(?:用户)?(?:比起|相比|与|和|跟)(.+?)(?:相比)?;用户?(?:现在|最近|如今|还是)*更(?:喜欢|爱|偏爱|想)(.+)$`),
-		regexp.MustCompile(`^用户(?:现在|最近|如今)*(?:喜欢|爱)(.+?)(?:胜过|多过|超过)(.+)$`),
+	moreZH = []*lazyregexp.Regexp{
+		lazyregexp.New(`^(?:用户)?(?:比起|相比|与|和|跟)(.+?)(?:相比)?;用户?(?:现在|最近|如今|还是)*更(?:喜欢|爱|偏爱|想)(.+)$`),
+		lazyregexp.New(`^用户(?:现在|最近|如今)*(?:喜欢|爱)(.+?)(?:胜过|多过|超过)(.+)$`),
 	}
-	prefersEN = regexp.MustCompile(`(?i)\bprefers?\b|\bmore\b`)
-	nowadays  = regexp.MustCompile(`(?i)\b(?:now|these days|nowadays|lately|recently|anymore)\b|现在|如今|最近`)
-	prefersZH = regexp.MustCompile(`更|偏爱|胜过`)
+	prefersEN = lazyregexp.New(`(?i)\bprefers?\b|\bmore\b`)
+	nowadays  = lazyregexp.New(`(?i)\b(?:now|these days|nowadays|lately|recently|anymore)\b|现在|如今|最近`)
+	prefersZH = lazyregexp.New(`更|偏爱|胜过`)
 )
 
 // lesser is what a statement likes less than something else, and whether it says that this is so now.

@@ -1,7 +1,6 @@
 package reconcile
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/memsidecar/memsidecar/internal/decide"
 	"github.com/memsidecar/memsidecar/internal/lang/compare"
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
@@ -120,7 +120,7 @@ func (r *reading) alone() (fact, bool) {
 // pattern finds a fact in a clause. Its groups are o (whose, when not the user's own), a (an attribute's name) and v (the value).
 type pattern struct {
 	slot   string // "" when the attribute's name is the slot
-	re     *regexp.Regexp
+	re     *lazyregexp.Regexp
 	value  string // instead of the group v
 	accept func(value string) bool
 	ended  bool
@@ -130,12 +130,12 @@ type pattern struct {
 }
 
 func p(slot, re string, accept func(string) bool) pattern {
-	return pattern{slot: slot, re: regexp.MustCompile(re), accept: accept}
+	return pattern{slot: slot, re: lazyregexp.New(re), accept: accept}
 }
 
 // relation is a pattern that tells a relationship by what it matches.
 func relation(value, re string) pattern {
-	return pattern{slot: "relationship", value: value, re: regexp.MustCompile(re)}
+	return pattern{slot: "relationship", value: value, re: lazyregexp.New(re)}
 }
 
 // wish is a pattern that stands in what the user wants.
@@ -157,32 +157,32 @@ func turn(p pattern) pattern {
 }
 
 func ends(slot, re string) pattern {
-	return pattern{slot: slot, re: regexp.MustCompile(re), ended: true}
+	return pattern{slot: slot, re: lazyregexp.New(re), ended: true}
 }
 
 var (
 	// unreal is what is planned, supposed, past, or said of several: it fills no slot.
-	unrealEN = regexp.MustCompile(`(?i)\b(?:if|would|might|may be|maybe|perhaps|could|plans?|planning|wants?|hopes?|wish|wishes|dreams?|` +
+	unrealEN = lazyregexp.New(`(?i)\b(?:if|would|might|may be|maybe|perhaps|could|plans?|planning|wants?|hopes?|wish|wishes|dreams?|` +
 		`considering|considers|thinking|thinks|about to|going to|used to|formerly|previously|in the past|as a child|back then|not|never|` +
 		`no longer|pretends?|imagine[sd]?|in the game|for a friend|both|one of|also|too|another|second|other)\b|\?`)
-	unrealZH = regexp.MustCompile(`如果|要是|假如|可能|也许|或许|打算|计划|考虑|准备|希望|想|要去|梦|差点|以为|据说|以前|曾|从前|过去|小时候|原来|之前|当年|那时|不|没|别|未(?:必|来)|也|另外|另一|第二|` +
+	unrealZH = lazyregexp.New(`如果|要是|假如|可能|也许|或许|打算|计划|考虑|准备|希望|想|要去|梦|差点|以为|据说|以前|曾|从前|过去|小时候|原来|之前|当年|那时|不|没|别|未(?:必|来)|也|另外|另一|第二|` +
 		`其中|还有|同时|吗|本来|假装|游戏里`)
 	// narrow are words that make a slot another one.
-	narrowEN = regexp.MustCompile(`(?i)\b(?:part-time|part time|weekends?|weekdays?|volunteers?|volunteering|sometimes|occasionally|` +
+	narrowEN = lazyregexp.New(`(?i)\b(?:part-time|part time|weekends?|weekdays?|volunteers?|volunteering|sometimes|occasionally|` +
 		`usually|mostly|temporarily|summers?|winters?|springs?|autumns?|holidays?|freelance|on the side|mornings?|evenings?|nights?)\b`)
-	narrowZH = regexp.MustCompile(`兼职|周末|工作日|平时|有时|偶尔|临时|暂时|夏天|冬天|春天|秋天|假期|寒假|暑假|志愿|业余|副业|实习`)
+	narrowZH = lazyregexp.New(`兼职|周末|工作日|平时|有时|偶尔|临时|暂时|夏天|冬天|春天|秋天|假期|寒假|暑假|志愿|业余|副业|实习`)
 	// adverbsEN may be between subject and verb without changing the meaning.
-	adverbsEN = regexp.MustCompile(`(?i)\s+(?:now|currently|recently|just|actually|finally|still|already|really|nowadays|officially)\b`)
-	perfectEN = regexp.MustCompile(`(?i)\s+(?:has|have|had)\s+(moved|relocated|settled|turned|become|became|changed|switched|updated|` +
+	adverbsEN = lazyregexp.New(`(?i)\s+(?:now|currently|recently|just|actually|finally|still|already|really|nowadays|officially)\b`)
+	perfectEN = lazyregexp.New(`(?i)\s+(?:has|have|had)\s+(moved|relocated|settled|turned|become|became|changed|switched|updated|` +
 		`joined|started|quit|left|resigned|retired|lost|broken|divorced|married|dropped|gone|been|found|accepted|got|gotten|cancelled|` +
 		`canceled|decided)\b`)
-	adverbsZH = regexp.MustCompile(`现在|目前|如今|最近|刚刚|刚|已经|其实|终于|真的|确实|今年|今天|上周|上个月|这周|正式|改口|重新`)
+	adverbsZH = lazyregexp.New(`现在|目前|如今|最近|刚刚|刚|已经|其实|终于|真的|确实|今年|今天|上周|上个月|这周|正式|改口|重新`)
 	// tail is what follows a value.
-	tailEN = regexp.MustCompile(`(?i)\s+(?:now|currently|these days|since|for|with|from now on|at the moment|anymore|last|this|next|as of|` +
+	tailEN = lazyregexp.New(`(?i)\s+(?:now|currently|these days|since|for|with|from now on|at the moment|anymore|last|this|next|as of|` +
 		`already|again|recently|today|yesterday|after|before|so|which|who|where|when|until|instead|exactly|as an?|in (?:19|20)\d\d|in ` +
 		`(?:january|february|march|april|may|june|july|august|september|october|november|december)|(?:a|two|three|\d+) (?:days?|weeks?|` +
 		`months?|years?) ago)\b.*$`)
-	tailZH = regexp.MustCompile(`(?:了|的|啦|吧|呢|左右)+$`)
+	tailZH = lazyregexp.New(`(?:了|的|啦|吧|呢|左右)+$`)
 )
 
 // factsIn finds what a clause says.
@@ -194,7 +194,7 @@ func factsIn(clause string) []fact {
 	return match(clause, patternsEN, unrealEN, narrowEN, tailEN)
 }
 
-func match(clause string, patterns []pattern, unreal, narrow, tail *regexp.Regexp) []fact {
+func match(clause string, patterns []pattern, unreal, narrow, tail *lazyregexp.Regexp) []fact {
 	var facts []fact
 	for i := range patterns {
 		if p := &patterns[i]; p.re.MatchString(clause) && (p.wish || !unreal.MatchString(clause)) {
@@ -208,7 +208,7 @@ func match(clause string, patterns []pattern, unreal, narrow, tail *regexp.Regex
 }
 
 // fact is what the pattern finds in a clause that it matches.
-func (p *pattern) fact(clause string, narrow, tail *regexp.Regexp) (fact, bool) {
+func (p *pattern) fact(clause string, narrow, tail *lazyregexp.Regexp) (fact, bool) {
 	found := p.re.FindStringSubmatch(clause)
 	group := func(name string) string {
 		if k := p.re.SubexpIndex(name); k >= 0 {
@@ -240,7 +240,7 @@ func (p *pattern) fact(clause string, narrow, tail *regexp.Regexp) (fact, bool) 
 	return f, true
 }
 
-var unitSpace = regexp.MustCompile(`(\d)\s+(\pL)`)
+var unitSpace = lazyregexp.New(`(\d)\s+(\pL)`)
 
 // comparableForm is a value in the form for comparison.
 func comparableForm(value string) string {
@@ -313,7 +313,7 @@ func names(r *reading, value string) bool {
 	return at >= 0 && value != "" && !leftBehind.MatchString(strings.TrimSpace(r.canonical()[:at]))
 }
 
-var leftBehind = regexp.MustCompile(`(?:\bfrom|\bleft|\bleaving|\bof|\bnot|\bin|\bthan|\bwas|从|离开|不在|不是|由|把)$`)
+var leftBehind = lazyregexp.New(`(?:\bfrom|\bleft|\bleaving|\bof|\bnot|\bin|\bthan|\bwas|从|离开|不在|不是|由|把)$`)
 
 // related reports whether two facts are about the same: a fact that only ends something ends all of its domain.
 func related(newer, older fact) bool {

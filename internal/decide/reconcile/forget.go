@@ -2,12 +2,12 @@ package reconcile
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/memsidecar/memsidecar/internal/decide"
 	"github.com/memsidecar/memsidecar/internal/lang"
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
@@ -19,29 +19,29 @@ var generic = lang.Set(`forget remember rememb memori memory delet delete erase 
 
 var (
 	// asking is the wording around what is to be forgotten.
-	asking = regexp.MustCompile(`(?i)^(?:please |could you |can you )*(?:forget|delete|erase|remove|do not remember)(?: that| what| ` +
+	asking = lazyregexp.New(`(?i)^(?:please |could you |can you )*(?:forget|delete|erase|remove|do not remember)(?: that| what| ` +
 		`everything| all| anything)*(?: (?:the user|i) (?:told|said)(?: to)? (?:the assistant|you|it))?(?: (?:about|of|on))? ?|^(?:请|` +
 		`麻烦)?(?:忘掉|忘了|忘记|删掉|删除|别再记|不要记住?|别记)(?:关于|有关)?|^(?:关于|有关)|(?:的)?(?:事情|事儿|事|信息|情况|记忆|记录|内容|那些话|话)(?:吧|了)?$`)
-	stateEN = regexp.MustCompile(`(?i)^the user (?:is|are|was|has|had|does|likes|loves|lives|works|wants|plans|hates|owns|can|will|went|` +
+	stateEN = lazyregexp.New(`(?i)^the user (?:is|are|was|has|had|does|likes|loves|lives|works|wants|plans|hates|owns|can|will|went|` +
 		`[a-z]+s|[a-z]+ed)\b`)
-	stateZH = regexp.MustCompile(`^用户(?:喜欢|讨厌|不|住|在|有|是|叫|对|想|要|去|买|打算|计划|养|每|今年|会|爱|最|和|跟|把|用|吃|喝|正|曾)`)
+	stateZH = lazyregexp.New(`^用户(?:喜欢|讨厌|不|住|在|有|是|叫|对|想|要|去|买|打算|计划|养|每|今年|会|爱|最|和|跟|把|用|吃|喝|正|曾)`)
 )
 
 // topic is a word for slots, by which they are forgotten.
 var topicSlots = []struct {
-	re     *regexp.Regexp
+	re     *lazyregexp.Regexp
 	domain string
 }{
-	{regexp.MustCompile(`(?i)^(?:the user's |用户的?|where the user )?(?:home|place of residence|lives?|住处|家在哪里?|住哪里?|住在哪里?|居住地)$`), "home"},
-	{regexp.MustCompile(`(?i)^(?:the user's |用户的?)?(?:home )?(?:address|地址|住址|家庭住址)$`), "address"},
-	{regexp.MustCompile(`(?i)^(?:the user's |用户的?)?(?:phone|phone number|mobile number|手机号码?|电话号?码?)$`), "phone"},
-	{regexp.MustCompile(`(?i)^(?:the user's |用户的?)?(?:email|email address|邮箱|电子邮箱)$`), "email"},
-	{regexp.MustCompile(`(?i)^(?:the user's |用户的?)?(?:job|work|employer|occupation|工作|职业|公司|单位)$`), "work"},
-	{regexp.MustCompile(`(?i)^(?:the user's |用户的?)?(?:name|名字|姓名)$`), "name"},
-	{regexp.MustCompile(`(?i)^(?:the user's |用户的?)?(?:age|年龄|年纪)$`), "age"},
-	{regexp.MustCompile(`(?i)^(?:the user's |用户的?)?(?:birthday|date of birth|生日)$`), "birthday"},
-	{regexp.MustCompile(`(?i)^(?:the user's |用户的?)?(?:weight|体重)$`), "weight"},
-	{regexp.MustCompile(`(?i)^(?:the user's |用户的?)?(?:relationship|relationship status|marriage|感情状况|婚姻状况)$`), "relationship"},
+	{lazyregexp.New(`(?i)^(?:the user's |用户的?|where the user )?(?:home|place of residence|lives?|住处|家在哪里?|住哪里?|住在哪里?|居住地)$`), "home"},
+	{lazyregexp.New(`(?i)^(?:the user's |用户的?)?(?:home )?(?:address|地址|住址|家庭住址)$`), "address"},
+	{lazyregexp.New(`(?i)^(?:the user's |用户的?)?(?:phone|phone number|mobile number|手机号码?|电话号?码?)$`), "phone"},
+	{lazyregexp.New(`(?i)^(?:the user's |用户的?)?(?:email|email address|邮箱|电子邮箱)$`), "email"},
+	{lazyregexp.New(`(?i)^(?:the user's |用户的?)?(?:job|work|employer|occupation|工作|职业|公司|单位)$`), "work"},
+	{lazyregexp.New(`(?i)^(?:the user's |用户的?)?(?:name|名字|姓名)$`), "name"},
+	{lazyregexp.New(`(?i)^(?:the user's |用户的?)?(?:age|年龄|年纪)$`), "age"},
+	{lazyregexp.New(`(?i)^(?:the user's |用户的?)?(?:birthday|date of birth|生日)$`), "birthday"},
+	{lazyregexp.New(`(?i)^(?:the user's |用户的?)?(?:weight|体重)$`), "weight"},
+	{lazyregexp.New(`(?i)^(?:the user's |用户的?)?(?:relationship|relationship status|marriage|感情状况|婚姻状况)$`), "relationship"},
 }
 
 // about is what a request names, without the wording around it.
@@ -120,7 +120,7 @@ func says(stated, known *reading) bool {
 	return false
 }
 
-var ownWord = regexp.MustCompile(`\p{Han}+`)
+var ownWord = lazyregexp.New(`\p{Han}+`)
 
 // mentions reports whether a memory holds all the words of a topic. Those of a script without spaces stand together.
 func mentions(topic string, words []string, text string) bool {

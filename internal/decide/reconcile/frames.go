@@ -1,23 +1,23 @@
 package reconcile
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 
 	"github.com/memsidecar/memsidecar/internal/lang/compare"
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 )
 
 var (
 	// since tells that something is so from now on, and was not before.
-	sinceEN = regexp.MustCompile(`(?i)\b(?:now|these days|nowadays|from now on|currently|no longer|instead)\b`)
-	sinceZH = regexp.MustCompile(`现在|如今|目前|以后|从今|改成|改为`)
-	eventZH = regexp.MustCompile(`[了过].+了$|花|今天|昨天|买|跑了|吃了|去了`)
-	frameZH = regexp.MustCompile(`现在|如今|目前|以后|从今|改成|改为|(?:了$)`)
-	numeral = regexp.MustCompile(`^(?:[\d.,:]+\pL*|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|first|second|third|` +
+	sinceEN = lazyregexp.New(`(?i)\b(?:now|these days|nowadays|from now on|currently|no longer|instead)\b`)
+	sinceZH = lazyregexp.New(`现在|如今|目前|以后|从今|改成|改为`)
+	eventZH = lazyregexp.New(`[了过].+了$|花|今天|昨天|买|跑了|吃了|去了`)
+	frameZH = lazyregexp.New(`现在|如今|目前|以后|从今|改成|改为|(?:了$)`)
+	numeral = lazyregexp.New(`^(?:[\d.,:]+\pL*|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|first|second|third|` +
 		`fourth|fifth|sixth|seventh|eighth|ninth|tenth|[零一二三四五六七八九十百千万两半几]+)$`)
-	runsZH = regexp.MustCompile(`[\d.:]+|[零一二三四五六七八九十百千万两半]+|\p{Han}`)
+	runsZH = lazyregexp.New(`[\d.:]+|[零一二三四五六七八九十百千万两半]+|\p{Han}`)
 )
 
 // recounted reports why the newer statement takes the place of the older one: it is the same sentence with another number,
@@ -71,19 +71,19 @@ func otherNumbers(a, b []string) bool {
 }
 
 var (
-	lostEN = regexp.MustCompile(`(?i)^the user ` + askedToEN + `(?:cancel|sold|gave away|got rid of|traded in|lost|returned|broke|` +
+	lostEN = lazyregexp.New(`(?i)^the user ` + askedToEN + `(?:cancel|sold|gave away|got rid of|traded in|lost|returned|broke|` +
 		`cancelled|canceled) (?:his|her|their|the) (.+)$`)
-	diedEN = regexp.MustCompile(`(?i)^the user's (dog|cat|rabbit|hamster|parrot|bird|horse|puppy|kitten|fish|turtle)(?: [a-z]+)? (?:died|` +
+	diedEN = lazyregexp.New(`(?i)^the user's (dog|cat|rabbit|hamster|parrot|bird|horse|puppy|kitten|fish|turtle)(?: [a-z]+)? (?:died|` +
 		`passed away|ran away|was put down|had to be put down)\b.*$`)
-	lostZH = regexp.MustCompile(`^用户(?:把|将)(.+?)(?:卖|送人|退|弄丢|丢)掉?了$|^用户(?:卖掉|卖|送走|弄丢|丢)了(.+)$|^用户(?:的)?(.+?)(?:卖掉|卖|丢|弄丢)了$|` +
+	lostZH = lazyregexp.New(`^用户(?:把|将)(.+?)(?:卖|送人|退|弄丢|丢)掉?了$|^用户(?:卖掉|卖|送走|弄丢|丢)了(.+)$|^用户(?:的)?(.+?)(?:卖掉|卖|丢|弄丢)了$|` +
 		`^用户(?:要求助手)?(?:帮用户)?取消了?(?:用户的?)?(.+)$`)
-	diedZH = regexp.MustCompile(`^用户(?:家)?(?:的)?(.*?(?:狗|猫|兔子|仓鼠|鹦鹉|鱼|乌龟).{0,4}?)(?:去世|死|过世|走丢|跑丢|离开)了$`)
-	fromTo = regexp.MustCompile(`(?i)^the user (?:switched|changed|moved|migrated|went) from (.+?) to (.+)$`)
-	fromZH = regexp.MustCompile(`^用户(?:从(.+?)(?:换成|换到|换用|转到|改用|转用)了?.+|不用(.+?)(?:而|,)?改用.+)$`)
+	diedZH = lazyregexp.New(`^用户(?:家)?(?:的)?(.*?(?:狗|猫|兔子|仓鼠|鹦鹉|鱼|乌龟).{0,4}?)(?:去世|死|过世|走丢|跑丢|离开)了$`)
+	fromTo = lazyregexp.New(`(?i)^the user (?:switched|changed|moved|migrated|went) from (.+?) to (.+)$`)
+	fromZH = lazyregexp.New(`^用户(?:从(.+?)(?:换成|换到|换用|转到|改用|转用)了?.+|不用(.+?)(?:而|,)?改用.+)$`)
 
-	hasEN = regexp.MustCompile(`(?i)^the user (?:has|owns|drives|rides|keeps|uses|bought|got|adopted|works with|subscribes to|has a ` +
+	hasEN = lazyregexp.New(`(?i)^the user (?:has|owns|drives|rides|keeps|uses|bought|got|adopted|works with|subscribes to|has a ` +
 		`subscription to) (?:an?|the|his|her|their)? ?(.+)$`)
-	hasZH = regexp.MustCompile(`^用户(?:有|养|开|骑|用|在用|买|戴|拥有|订|办)了?(?:一)?(?:只|条|辆|台|个|部|把|款|匹)?(.+)$`)
+	hasZH = lazyregexp.New(`^用户(?:有|养|开|骑|用|在用|买|戴|拥有|订|办)了?(?:一)?(?:只|条|辆|台|个|部|把|款|匹)?(.+)$`)
 )
 
 // parted reports why the newer statement takes the place of an older one: it tells that the user has not any more what the

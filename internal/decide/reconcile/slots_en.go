@@ -1,11 +1,11 @@
 package reconcile
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/memsidecar/memsidecar/internal/lang"
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 )
 
 // uniqueEN are relatives that a user has only once, so that "the mother" is always the same person.
@@ -156,8 +156,8 @@ var owners = []string{
 }
 
 var (
-	noPlaceEN = regexp.MustCompile(`(?i)^(?:a|an|his|her|their|its|another|one|some|fear|hope|peace|harmony|poverty)\b`)
-	thePlaces = regexp.MustCompile(`(?i)^the (?:us|usa|u\.s\.|uk|united|netherlands|philippines|hague|bronx|bay area|czech|uae|bahamas|maldives)\b`)
+	noPlaceEN = lazyregexp.New(`(?i)^(?:a|an|his|her|their|its|another|one|some|fear|hope|peace|harmony|poverty)\b`)
+	thePlaces = lazyregexp.New(`(?i)^the (?:us|usa|u\.s\.|uk|united|netherlands|philippines|hague|bronx|bay area|czech|uae|bahamas|maldives)\b`)
 	// things are what people move to that is no place.
 	things = lang.Set(`linux windows mac macos ubuntu debian arch vim neovim emacs vscode python go golang rust java kotlin swift typescript
 		javascript

@@ -1,11 +1,11 @@
 package reconcile
 
 import (
-	"regexp"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/memsidecar/memsidecar/internal/lang"
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 )
 
 // uniqueZH are relatives that a user has only once.
@@ -85,9 +85,9 @@ var attributesZH = map[string]string{
 }
 
 // favourites are what of all X is liked most.
-var favouriteZH = regexp.MustCompile(`^(?:的)?最(?:喜欢|喜爱|爱)(?:的|吃的|喝的|看的|听的|玩的|读的)?.{1,10}$`)
+var favouriteZH = lazyregexp.New(`^(?:的)?最(?:喜欢|喜爱|爱)(?:的|吃的|喝的|看的|听的|玩的|读的)?.{1,10}$`)
 
-var ownerZH = regexp.MustCompile(`^(?:的)?(?P<o>.{1,6}?)的$`)
+var ownerZH = lazyregexp.New(`^(?:的)?(?P<o>.{1,6}?)的$`)
 
 // attributeZH is the slot of an attribute's name, or "" when there may be several.
 func attributeZH(name string) string {
@@ -130,14 +130,14 @@ func attributeZH(name string) string {
 var (
 	uniqueOwnersZH = lang.Set(`父母 爸妈 妈妈 母亲 老妈 爸爸 父亲 老爸 妻子 老婆 太太 媳妇 丈夫 老公 女朋友 女友 男朋友 男友 老板 上司 领导 经理 狗 狗狗 小狗 猫 猫咪 小猫 宠物`)
 	severalZH      = lang.Set(`朋友 姐姐 妹妹 姐 妹 哥 弟 同事 同学 儿子 女儿 孩子 邻居 叔 姨 舅 姑 侄 学生 客户 室友 表 堂 闺蜜`)
-	noPlaceZH      = regexp.MustCompile(`^(?:新|隔壁|更|一|两|自己|公司|宿舍|学校|医院|酒店|宾馆|[二三四五六七八九十\d]+楼|这|那|哪|租|朋友|父母|爸妈|外地|别处|楼|家里|老家|郊区|市区|城里|乡下)|` +
+	noPlaceZH      = lazyregexp.New(`^(?:新|隔壁|更|一|两|自己|公司|宿舍|学校|医院|酒店|宾馆|[二三四五六七八九十\d]+楼|这|那|哪|租|朋友|父母|爸妈|外地|别处|楼|家里|老家|郊区|市区|城里|乡下)|` +
 		`(?:公寓|宿舍|酒店|一起|出租屋|合租|别墅|平房|的房子|家里)$`)
-	wordsZH = regexp.MustCompile(`^(?:外卖|车|滴滴|出租|快递|人|醒|苦|停|好|餐|什么|助手|大家|朋友|妈|爸|一声|了|来了|上了|用户)`)
-	townsZH = regexp.MustCompile(`^(?:北京|上海|广州|深圳|杭州|南京|苏州|成都|重庆|武汉|西安|天津|长沙|郑州|青岛|大连|厦门|宁波|无锡|合肥|福州|济南|昆明|贵阳|南宁|海口|三亚|沈阳|哈尔滨|长春|` +
+	wordsZH = lazyregexp.New(`^(?:外卖|车|滴滴|出租|快递|人|醒|苦|停|好|餐|什么|助手|大家|朋友|妈|爸|一声|了|来了|上了|用户)`)
+	townsZH = lazyregexp.New(`^(?:北京|上海|广州|深圳|杭州|南京|苏州|成都|重庆|武汉|西安|天津|长沙|郑州|青岛|大连|厦门|宁波|无锡|合肥|福州|济南|昆明|贵阳|南宁|海口|三亚|沈阳|哈尔滨|长春|` +
 		`石家庄|太原|兰州|西宁|银川|拉萨|乌鲁木齐|呼和浩特|珠海|东莞|佛山|香港|澳门|台北|台湾|高雄|新加坡|东京|大阪|首尔|纽约|旧金山|洛杉矶|西雅图|伦敦|巴黎|柏林|悉尼|墨尔本|多伦多|温哥华|日本|美国|英国|法国|德国|韩国|加拿大|` +
 		`澳大利亚|中国|国外|国内|外地|老家|海外|浦东|海淀|朝阳)|(?:省|市|县|区|镇|国|州)$`)
-	noOrgZH = regexp.MustCompile(`^(?:家|家里|这|那|一家|一个|外地|夜|白天|晚上|外面|同一|现场|努力|认真|加班|忙|找|校|车|网上|线上)`)
-	petIsZH = regexp.MustCompile(`只|条|岁|公的|母的|色|大|小(?:型)?|犬$|猫$|狗$|品种|可爱|医生|老师|人$|很|病|的$`)
+	noOrgZH = lazyregexp.New(`^(?:家|家里|这|那|一家|一个|外地|夜|白天|晚上|外面|同一|现场|努力|认真|加班|忙|找|校|车|网上|线上)`)
+	petIsZH = lazyregexp.New(`只|条|岁|公的|母的|色|大|小(?:型)?|犬$|猫$|狗$|品种|可爱|医生|老师|人$|很|病|的$`)
 )
 
 // placeZH reports whether a value is a place to live in, such as a town, and not a flat.

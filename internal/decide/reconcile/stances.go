@@ -1,11 +1,11 @@
 package reconcile
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/memsidecar/memsidecar/internal/lang"
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 )
 
 // stance is what a clause affirms or denies.
@@ -18,35 +18,35 @@ type stance struct {
 }
 
 var (
-	likesEN = regexp.MustCompile(`(?i)^(the user(?:'s [a-z ]{2,20})?) (?:(?:really|very much|also|still|now|just) )*(?:likes?|loves?|` +
+	likesEN = lazyregexp.New(`(?i)^(the user(?:'s [a-z ]{2,20})?) (?:(?:really|very much|also|still|now|just) )*(?:likes?|loves?|` +
 		`enjoys?|adores?|is fond of|is a fan of|is into|is keen on) (.+)$`)
-	dislikesEN = regexp.MustCompile(`(?i)^(the user(?:'s [a-z ]{2,20})?) (?:(?:really|very much|also|still|now|just) )*(?:dislikes?|` +
+	dislikesEN = lazyregexp.New(`(?i)^(the user(?:'s [a-z ]{2,20})?) (?:(?:really|very much|also|still|now|just) )*(?:dislikes?|` +
 		`hates?|detests?|can not stand|is not a fan of|is not fond of|is not into|is not keen on|is sick of|is tired of|(?:does|do|did) ` +
 		`not (?:like|love|enjoy)|(?:no longer|never) (?:likes?|loves?|enjoys?)|stopped (?:liking|enjoying)|has gone off|went off) ` +
 		`(.+?)(?: anymore| at all)*$`)
-	likesZH    = regexp.MustCompile(`^(用户(?:的?[\p{Han}]{1,4}?)?)(?:现在|还是|一直|也|又|还|开始|变得)*(?:很|非常|特别|超|超级|挺|蛮|最)?(?:喜欢上|喜欢|喜爱|热爱|爱上|爱|迷上)了?(.+)$`)
-	dislikesZH = regexp.MustCompile(`^(用户(?:的?[\p{Han}]{1,4}?)?)(?:现在|已经|一直|也|还|开始|变得|很|非常|特别|最|其实|根本)*(?:不再喜欢|不喜欢|不太喜欢|不怎么喜欢|不爱|不再爱|讨厌|` +
+	likesZH    = lazyregexp.New(`^(用户(?:的?[\p{Han}]{1,4}?)?)(?:现在|还是|一直|也|又|还|开始|变得)*(?:很|非常|特别|超|超级|挺|蛮|最)?(?:喜欢上|喜欢|喜爱|热爱|爱上|爱|迷上)了?(.+)$`)
+	dislikesZH = lazyregexp.New(`^(用户(?:的?[\p{Han}]{1,4}?)?)(?:现在|已经|一直|也|还|开始|变得|很|非常|特别|最|其实|根本)*(?:不再喜欢|不喜欢|不太喜欢|不怎么喜欢|不爱|不再爱|讨厌|` +
 		`厌恶|反感|受不了|恨|腻了|吃腻了|不想再)上?了?(.+)$`)
-	lightZH = regexp.MustCompile(`^(?:去|做|学)?(吃|喝|看|听|玩|打|穿|用|读|养|学)?`)
-	lightEN = regexp.MustCompile(`(?i)^(?:to )?(eating|drinking|watching|listening to|playing|using|wearing|reading|going to|doing|` +
+	lightZH = lazyregexp.New(`^(?:去|做|学)?(吃|喝|看|听|玩|打|穿|用|读|养|学)?`)
+	lightEN = lazyregexp.New(`(?i)^(?:to )?(eating|drinking|watching|listening to|playing|using|wearing|reading|going to|doing|` +
 		`having|eat|drink|watch|listen to|play|use|wear|read|go to|do|have)? ?`)
 
-	denialEN = regexp.MustCompile(`(?i)\b(?:(?:does|do|did|is|are|was|has|have|can|will) not|not|never|no longer|quit|stopped|gave up|has ` +
+	denialEN = lazyregexp.New(`(?i)\b(?:(?:does|do|did|is|are|was|has|have|can|will) not|not|never|no longer|quit|stopped|gave up|has ` +
 		`given up|given up|anymore)\b`)
-	endingEN = regexp.MustCompile(`(?i)\b(?:no longer|quit|stopped|gave up|given up|anymore)\b`)
-	denialZH = regexp.MustCompile(`不再|再也不|不|戒掉了?|戒了|戒|放弃了?|停止了?`)
-	endingZH = regexp.MustCompile(`不再|再也不|戒|放弃|停止|不.*了$`)
-	aspectZH = regexp.MustCompile(`现在|其实|真的|目前|已经|一直|还是|开始|会|在|了|着|过|的|很|非常|特别|都|就`)
+	endingEN = lazyregexp.New(`(?i)\b(?:no longer|quit|stopped|gave up|given up|anymore)\b`)
+	denialZH = lazyregexp.New(`不再|再也不|不|戒掉了?|戒了|戒|放弃了?|停止了?`)
+	endingZH = lazyregexp.New(`不再|再也不|戒|放弃|停止|不.*了$`)
+	aspectZH = lazyregexp.New(`现在|其实|真的|目前|已经|一直|还是|开始|会|在|了|着|过|的|很|非常|特别|都|就`)
 	aspectEN = lang.Set("now currently still alreadi also realli start begin veri much have be do use")
-	trailing = regexp.MustCompile(`(?i)(?:\s+(?:now|anymore|at all|again|these days|nowadays|currently|very much|a lot|so much))+$|[了的]+$`)
+	trailing = lazyregexp.New(`(?i)(?:\s+(?:now|anymore|at all|again|these days|nowadays|currently|very much|a lot|so much))+$|[了的]+$`)
 	// passing is what is true of a day and not of the next.
-	passing = regexp.MustCompile(`(?i)\b(?:today|yesterday|tonight|this (?:morning|evening|afternoon|week)|last (?:night|week))\b|今天|昨天|` +
+	passing = lazyregexp.New(`(?i)\b(?:today|yesterday|tonight|this (?:morning|evening|afternoon|week)|last (?:night|week))\b|今天|昨天|` +
 		`今晚|昨晚|今早|早上|刚才|这次`)
 	// often are words for how often something is done, and when.
 	often = lang.Set("morn afternoon even night noon dai week month year weekend weekdai daili weekli everi alwai usual often sometim " +
 		"regular breakfast lunch dinner work 每 天 早 晨 上 中 下 午 晚 夜 周 月 常 经 总 平 时 饭 后 前 都")
 	// undone matches duties that are not done yet; they negate nothing.
-	undone = regexp.MustCompile(`(?i)\bnot (?:yet )?(?:done|finished|through)\b`)
+	undone = lazyregexp.New(`(?i)\bnot (?:yet )?(?:done|finished|through)\b`)
 	// habits are verbs that go without saying beside what they are done with.
 	habits = lang.Set("smoke drink eat use take have plai watch wear read do go drive keep 喝 吃 抽 用 看 玩 打 开 养 吸")
 )
@@ -81,8 +81,8 @@ func stanceOf(clause string) stance {
 // liking reads what is liked and disliked, in whatever words.
 func liking(clause string) (stance, bool) {
 	for _, test := range []struct {
-		re     *regexp.Regexp
-		light  *regexp.Regexp
+		re     *lazyregexp.Regexp
+		light  *lazyregexp.Regexp
 		denies bool
 	}{{dislikesEN, lightEN, true}, {likesEN, lightEN, false}, {dislikesZH, lightZH, true}, {likesZH, lightZH, false}} {
 		m := test.re.FindStringSubmatch(clause)

@@ -1,12 +1,12 @@
 package reconcile
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/memsidecar/memsidecar/internal/decide"
 	"github.com/memsidecar/memsidecar/internal/lang"
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
@@ -21,37 +21,37 @@ const askedToEN = `(?:asked (?:the assistant )?to |wants (?:the assistant )?to |
 	`)?to |has |just |also |actually |please )*`
 
 var (
-	strikesEN = regexp.MustCompile(`(?i)^the user ` + askedToEN + `(?:remove|removed|delete|deleted|take|took|taken|cross|crossed|strike|` +
+	strikesEN = lazyregexp.New(`(?i)^the user ` + askedToEN + `(?:remove|removed|delete|deleted|take|took|taken|cross|crossed|strike|` +
 		`struck|drop|dropped|scratch|scratched|cut)(?: out| off)? (.+?) (?:off of|off|out of|from) (?:of )?(.+)$`)
 	// mayStrikeEN says to the assistant that an entry is not needed any more: "I can take that off my list".
-	mayStrikeEN = regexp.MustCompile(`(?i)^the user (?:can|could|should|may)(?: now| also| actually| probably)* (?:remove|delete|take|` +
+	mayStrikeEN = lazyregexp.New(`(?i)^the user (?:can|could|should|may)(?: now| also| actually| probably)* (?:remove|delete|take|` +
 		`cross|strike|drop|scratch)(?: out| off)? (.+?) (?:off of|off|out of|from) (.*\blist)$`)
-	gonefrEN = regexp.MustCompile(`(?i)^(.+?) (?:is|are|was|were|has been|have been) (?:no longer|not) (?:on|in|part of) (.+? list|the ` +
+	gonefrEN = lazyregexp.New(`(?i)^(.+?) (?:is|are|was|were|has been|have been) (?:no longer|not) (?:on|in|part of) (.+? list|the ` +
 		`[a-z ]+)(?: anymore)?$`)
-	needlesEN = regexp.MustCompile(`(?i)^the user (?:(?:really|actually|now) )*(?:(?:does|do) not (?:need|want) (.+?) anymore|no longer ` +
+	needlesEN = lazyregexp.New(`(?i)^the user (?:(?:really|actually|now) )*(?:(?:does|do) not (?:need|want) (.+?) anymore|no longer ` +
 		`(?:needs|wants) (?:to (?:buy|get) )?(.+?))$`)
-	strikesZH = []*regexp.Regexp{
-		regexp.MustCompile(`^用户(?:要求|让|希望|想让|请)?(?:助手)?(?:帮用户|帮忙|也|再|还)*(?:把|将)(.+?)从(.+?)(?:里面|里|中|上|上面)?(?:给|都)?(?:删掉|删除|删去|删|去掉|划掉|移除|` +
+	strikesZH = []*lazyregexp.Regexp{
+		lazyregexp.New(`^用户(?:要求|让|希望|想让|请)?(?:助手)?(?:帮用户|帮忙|也|再|还)*(?:把|将)(.+?)从(.+?)(?:里面|里|中|上|上面)?(?:给|都)?(?:删掉|删除|删去|删|去掉|划掉|移除|` +
 			`移出|移走|取消|拿掉|剔除)了?$`),
-		regexp.MustCompile(`^用户(?:要求|让|希望|想让|请)?(?:助手)?(?:帮用户|帮忙|也|再|还)*从(.+?)(?:里面|里|中|上|上面)?(?:给|都|把)*(?:删掉|删除|删去|删|去掉|划掉|移除|取消|拿掉|剔除)了?(.+)$`),
+		lazyregexp.New(`^用户(?:要求|让|希望|想让|请)?(?:助手)?(?:帮用户|帮忙|也|再|还)*从(.+?)(?:里面|里|中|上|上面)?(?:给|都|把)*(?:删掉|删除|删去|删|去掉|划掉|移除|取消|拿掉|剔除)了?(.+)$`),
 	}
-	needlesZH = regexp.MustCompile(`^用户(?:现在|已经)?(?:不需要|不要|不用买|不想要|不买)(.+?)了$`)
+	needlesZH = lazyregexp.New(`^用户(?:现在|已经)?(?:不需要|不要|不用买|不想要|不买)(.+?)了$`)
 
 	// kept are memories that hold entries: what the bot was asked to put down, what was dictated to it, what is to be got.
-	keptEN = regexp.MustCompile(`(?i)\basked the assistant to (?:add|put|include|log|set|update|change|replace)|\bthe user answered\b|` +
+	keptEN = lazyregexp.New(`(?i)\basked the assistant to (?:add|put|include|log|set|update|change|replace)|\bthe user answered\b|` +
 		`\blists?\b|\b(?:needs?|wants?|has|have|plans?) to (?:buy|get|pick up|include)\b|\b(?:include|includes|including)\b|\b(?:is|are|` +
 		`will be|were|was)\b|\b(?:agreed|approved|decided|selected|committed|chose)\b`)
-	keptZH = regexp.MustCompile(`要求助手|用户回答|清单|列表|名单|要买|需要买|包括|包含|有|是`)
+	keptZH = lazyregexp.New(`要求助手|用户回答|清单|列表|名单|要买|需要买|包括|包含|有|是`)
 
 	listWords  = lang.Set("list lists item entri section 清 单 列 表 名")
-	parenthese = regexp.MustCompile(`\s*[（(][^()（）]*[)）]`)
-	quotes     = regexp.MustCompile(`^["'“”‘’「『]+|["'“”‘’」』.。,;]+$`)
-	boundEN    = regexp.MustCompile(`(?i)\s*(?:,|;)?\s*\b(?:and|or|as well as|plus)\b\s*|\s*[,;]\s*`)
-	articles   = regexp.MustCompile(`(?i)(?:\b(?:the|a|an|to|their|his|her|its|some|our)\s+)+$`)
-	relative   = regexp.MustCompile(`(?i)^\s*(?:,\s*(?:which|who|that)\b[^,;"”]*|[（(][^()（）]*[)）]|\s+(?:which|who)\b[^,;"”]*?)(\s*[,;"”.]|` +
+	parenthese = lazyregexp.New(`\s*[（(][^()（）]*[)）]`)
+	quotes     = lazyregexp.New(`^["'“”‘’「『]+|["'“”‘’」』.。,;]+$`)
+	boundEN    = lazyregexp.New(`(?i)\s*(?:,|;)?\s*\b(?:and|or|as well as|plus)\b\s*|\s*[,;]\s*`)
+	articles   = lazyregexp.New(`(?i)(?:\b(?:the|a|an|to|their|his|her|its|some|our)\s+)+$`)
+	relative   = lazyregexp.New(`(?i)^\s*(?:,\s*(?:which|who|that)\b[^,;"”]*|[（(][^()（）]*[)）]|\s+(?:which|who)\b[^,;"”]*?)(\s*[,;"”.]|` +
 		`\s+and\b|$)`)
-	answeredEN = regexp.MustCompile(`, the user answered: "`)
-	answeredZH = regexp.MustCompile(`，用户回答“`)
+	answeredEN = lazyregexp.New(`, the user answered: "`)
+	answeredZH = lazyregexp.New(`，用户回答“`)
 )
 
 // akin are words that name the same list, as its entries are spoken of.
@@ -116,7 +116,7 @@ type located struct {
 	start, end int
 }
 
-var entryWord = regexp.MustCompile(`\p{Han}|[\p{L}\p{N}][\p{L}\p{N}'’]*`)
+var entryWord = lazyregexp.New(`\p{Han}|[\p{L}\p{N}][\p{L}\p{N}'’]*`)
 
 // small words may differ between the ways in which an entry is named.
 var small = lang.Set("a an the of to in on for and or with by at from their his her its my our your s some 的")

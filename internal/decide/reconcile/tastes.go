@@ -1,11 +1,11 @@
 package reconcile
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/memsidecar/memsidecar/internal/lang"
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 )
 
 // taste is a preference or an aversion, present or past: "used to love", "is not into … anymore", "以前喜欢".
@@ -61,33 +61,33 @@ var (
 		`wear cloth 穿 衣 服`,
 	)
 	transitive = lang.Set("visit watch see hear wear")
-	decadeEN   = regexp.MustCompile(`\b([2-9]0)['’]?s\b`)
-	tailOf     = regexp.MustCompile(`(?i)\s+(?:when it comes to|as far as)\s+`)
-	named      = regexp.MustCompile(`^(?:the )?(\p{Lu}[\pL.-]*(?: \p{Lu}[\pL.-]*)*)'s\b`)
-	byEN       = regexp.MustCompile(`^(?:the |all )?[\pL]+ (?:of|by) (\p{Lu}[\pL.-]*(?: \p{Lu}[\pL.-]*)*)$`)
-	howEN      = regexp.MustCompile(`^(?:how|the way)(?: that)? (?:(\p{Lu}[\pL.-]*(?: \p{Lu}[\pL.-]*)*)|(\p{Ll}{4,})) \p{Ll}{3,}(?:s|ed)\b`)
+	decadeEN   = lazyregexp.New(`\b([2-9]0)['’]?s\b`)
+	tailOf     = lazyregexp.New(`(?i)\s+(?:when it comes to|as far as)\s+`)
+	named      = lazyregexp.New(`^(?:the )?(\p{Lu}[\pL.-]*(?: \p{Lu}[\pL.-]*)*)'s\b`)
+	byEN       = lazyregexp.New(`^(?:the |all )?[\pL]+ (?:of|by) (\p{Lu}[\pL.-]*(?: \p{Lu}[\pL.-]*)*)$`)
+	howEN      = lazyregexp.New(`^(?:how|the way)(?: that)? (?:(\p{Lu}[\pL.-]*(?: \p{Lu}[\pL.-]*)*)|(\p{Ll}{4,})) \p{Ll}{3,}(?:s|ed)\b`)
 	// fragment is a part of a sentence without a verb, such as the second of two things that are liked.
 	// findsEN tells a taste by what something is found to be.
-	findsEN = regexp.MustCompile(`(?i)^(.+?) (?:to be )?((?:(?:so|very|really|quite|pretty|more|most|less|rather|too|incredibly|` +
+	findsEN = lazyregexp.New(`(?i)^(.+?) (?:to be )?((?:(?:so|very|really|quite|pretty|more|most|less|rather|too|incredibly|` +
 		`absolutely|truly|just|not|all|that|as|increasingly) )*)(?:(fascinating|interesting|engaging|appealing|compelling|captivating|` +
 		`relaxing|enjoyable|delightful|wonderful|amazing|beautiful|inspiring|exciting|fun|great|charming|delicious)|(boring|dull|tedious|` +
 		`tiresome|annoying|exhausting|overrated|unappealing|disappointing|uninteresting|awful|terrible|unpleasant|repetitive))\b`)
-	lessEN = regexp.MustCompile(`(?i)\b(?:less|not)\b`)
+	lessEN = lazyregexp.New(`(?i)\b(?:less|not)\b`)
 	// againEN is what one is keen to do with what was spoken of.
-	againEN = regexp.MustCompile(`(?i)^(?:try|visit|go|see|explore|experience|do|taste)(?: it| them| there| that| this| one)*(?: again| more| now)*$`)
+	againEN = lazyregexp.New(`(?i)^(?:try|visit|go|see|explore|experience|do|taste)(?: it| them| there| that| this| one)*(?: again| more| now)*$`)
 	// mindEN begins a statement about a change and continues with the former preference.
-	mindEN = regexp.MustCompile(`(?i)^the user (?:(?:but|and|so|they|he|she|have|has|completely|totally|really|actually|since|now) ` +
+	mindEN = lazyregexp.New(`(?i)^the user (?:(?:but|and|so|they|he|she|have|has|completely|totally|really|actually|since|now) ` +
 		`)*changed (?:their|his|her) mind$`)
-	fragment = regexp.MustCompile(`^the user (?:\p{Lu}[\pL'-]*|\p{Ll}[\pL'-]*(?:[^sdg\s]|ss))(?: [\pL'-]+){0,5}$`)
-	auxEN    = regexp.MustCompile(`(?i)\b(?:i|is|are|was|were|be|has|have|had|do|does|did|can|will|would|could|should|must|may|might|to|` +
+	fragment = lazyregexp.New(`^the user (?:\p{Lu}[\pL'-]*|\p{Ll}[\pL'-]*(?:[^sdg\s]|ss))(?: [\pL'-]+){0,5}$`)
+	auxEN    = lazyregexp.New(`(?i)\b(?:i|is|are|was|were|be|has|have|had|do|does|did|can|will|would|could|should|must|may|might|to|` +
 		`not|never|still|they|he|she|it|went|got)\b`)
-	stillEN = regexp.MustCompile(`(?i)\bstill\b`)
+	stillEN = lazyregexp.New(`(?i)\bstill\b`)
 
-	tasteZH = regexp.MustCompile(`^用户(的?(?:` + strings.Join(people(), "|") + `)?)(以前|曾经|曾|过去|从前|原来|原本|之前|本来)?(?:现在|如今|最近|已经|后来|其实|也|又|都|` +
+	tasteZH = lazyregexp.New(`^用户(的?(?:` + strings.Join(people(), "|") + `)?)(以前|曾经|曾|过去|从前|原来|原本|之前|本来)?(?:现在|如今|最近|已经|后来|其实|也|又|都|` +
 		`还是|就|真的|觉得|一直|一度|还|可是|但是|但|不过|却|倒|突然|慢慢|渐渐|越来越|变得|开始)*(不再|不太|不怎么|没那么|没有那么|不是很|不|没)?(?:很|非常|特别|超级|超|挺|蛮|那么|太)*(对(.+?)(?:感兴趣|有兴趣|` +
 		`着迷|兴趣)|喜欢|喜爱|热爱|爱上|爱|迷上|迷恋|欣赏|讨厌|厌恶|反感|腻)(?:上)?(.*)$`)
-	stillZH = regexp.MustCompile(`还是|仍|依然|依旧|照样`)
-	nowZH   = regexp.MustCompile(`现在|如今|后来|最近|但|可是|不过|却|(?:了$)`)
+	stillZH = lazyregexp.New(`还是|仍|依然|依旧|照样`)
+	nowZH   = lazyregexp.New(`现在|如今|后来|最近|但|可是|不过|却|(?:了$)`)
 )
 
 func fieldsOf(groups ...string) map[string][]int {
@@ -297,7 +297,7 @@ func (t *taste) sameAs(o *taste) bool {
 }
 
 // explains begins a clause that continues about the preference before it, and belongs to it.
-var explains = regexp.MustCompile(`(?i)^the user (?:but |and |so )?(?:he|she|it|its|his|her|their|that|this|which|who|there)\b`)
+var explains = lazyregexp.New(`(?i)^the user (?:but |and |so )?(?:he|she|it|its|his|her|their|that|this|which|who|there)\b`)
 
 func isFragment(clause string) bool {
 	return fragment.MatchString(clause) && !auxEN.MatchString(clause)

@@ -1,13 +1,13 @@
 package reconcile
 
 import (
-	"regexp"
 	"strings"
 	"unicode"
 
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/memsidecar/memsidecar/internal/lang"
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 	"github.com/memsidecar/memsidecar/internal/lang/lexical"
 )
 
@@ -24,19 +24,19 @@ func plain(text string) string {
 
 var (
 	// breaks are what clauses end at, once marked has written the commas as semicolons.
-	breaks = regexp.MustCompile(`(?i)[;。!?]+\s*|\.\s+|\s+[–—-]{1,2}\s+|\s+(?:and|but|then|because|although|while|since|so that)\s+`)
+	breaks = lazyregexp.New(`(?i)[;。!?]+\s*|\.\s+|\s+[–—-]{1,2}\s+|\s+(?:and|but|then|because|although|while|since|so that)\s+`)
 	// userEN and userZH begin a statement about the user.
-	userEN = regexp.MustCompile(`(?i)^(?:the |this )?user\b(?:'s)?`)
-	userZH = regexp.MustCompile(`^(?:该|这位|这个)?(?:用户|使用者)`)
+	userEN = lazyregexp.New(`(?i)^(?:the |this )?user\b(?:'s)?`)
+	userZH = lazyregexp.New(`^(?:该|这位|这个)?(?:用户|使用者)`)
 	// leads are introductory words before the subject.
-	leads = regexp.MustCompile(`(?i)^(?:(?:as )?(?:it )?turns out(?: that)?|apparently|actually|in fact|unfortunately|luckily|finally|` +
+	leads = lazyregexp.New(`(?i)^(?:(?:as )?(?:it )?turns out(?: that)?|apparently|actually|in fact|unfortunately|luckily|finally|` +
 		`sadly|by the way|the doctors? (?:says|said)(?: that)?|the user (?:asked|asks|wants) (?:the assistant )?to (?:remember|note)(?: ` +
 		`that|:)?)[,:]?\s+|^(?:用户(?:要求|希望|让)?(?:助手)?(?:记住|记一下|记下)[:,]?|医生说|原来|其实|结果|后来|检查发现|没想到|幸好|可惜|顺便说一下)[,:]?`)
-	han = regexp.MustCompile(`\p{Han}`)
+	han = lazyregexp.New(`\p{Han}`)
 )
 
 // answered is the form of a short answer that is stored with its question.
-var answered = regexp.MustCompile(`^(?:Asked ".+?", the user answered(?:, as corrected later)?: "|助手问“.+?”,用户回答(?:\(后来更正\))?“)(.+?)[."”]*$`)
+var answered = lazyregexp.New(`^(?:Asked ".+?", the user answered(?:, as corrected later)?: "|助手问“.+?”,用户回答(?:\(后来更正\))?“)(.+?)[."”]*$`)
 
 // clauses divides a statement into parts, each with a subject: a part without one is about the user, or about the last other subject.
 func clauses(text string) []string {
@@ -85,18 +85,18 @@ var (
 		`manager|mentor|neighbou?rs?|landlord|classmates?|teacher|coach|tutor|students?|dogs?|cats?|puppy|kitten|rabbit|hamster|` +
 		`parrot|pets?|horse|turtle|bird`
 	// ofUserEN begins a part about a relative, friend or pet of the user.
-	ofUserEN = regexp.MustCompile(`(?i)^the user's (?:[a-z-]+ ){0,2}?(?:` + peopleEN + `)\b`)
+	ofUserEN = lazyregexp.New(`(?i)^the user's (?:[a-z-]+ ){0,2}?(?:` + peopleEN + `)\b`)
 	// isOfUserEN states the relation of a named person, or of a pronoun, to the user.
-	isOfUserEN = regexp.MustCompile(`(?i)^[^;]{1,40} (?:is|are|was|were) (?:one of )?the user's (?:[a-z-]+ ){0,2}?(?:` + peopleEN + `)\b`)
+	isOfUserEN = lazyregexp.New(`(?i)^[^;]{1,40} (?:is|are|was|were) (?:one of )?the user's (?:[a-z-]+ ){0,2}?(?:` + peopleEN + `)\b`)
 	// bringsEN introduces a person that the following words may describe: "has a sister who is a nurse".
-	bringsEN = regexp.MustCompile(`(?i)^the user (?:has|knows|met|got|adopted|works with) (?:a|an|one|two|three) (?:[a-z-]+ ){0,2}?(?:` +
+	bringsEN = lazyregexp.New(`(?i)^the user (?:has|knows|met|got|adopted|works with) (?:a|an|one|two|three) (?:[a-z-]+ ){0,2}?(?:` +
 		peopleEN + `) (?:who|that|called|named|in|at|from)\b`)
 	// ofUserZH, isOfUserZH and bringsZH are the same in Chinese: 用户有个妹妹.
-	ofUserZH   = regexp.MustCompile(`^用户(?:的|家的?|家里的?)?(?:大|小|新|前)?(?:` + strings.Join(append(people(), othersZH...), "|") + `)`)
-	isOfUserZH = regexp.MustCompile(`^[^;]{1,16}(?:是|当)用户(?:的|家的?)?`)
-	bringsZH   = regexp.MustCompile(`^用户.{0,12}?(?:有|养|认识|遇到|找到?|交|多|生|谈|领养|收养|捡)了?(?:一|两|三|几|好几|\d)?` +
+	ofUserZH   = lazyregexp.New(`^用户(?:的|家的?|家里的?)?(?:大|小|新|前)?(?:` + strings.Join(append(people(), othersZH...), "|") + `)`)
+	isOfUserZH = lazyregexp.New(`^[^;]{1,16}(?:是|当)用户(?:的|家的?)?`)
+	bringsZH   = lazyregexp.New(`^用户.{0,12}?(?:有|养|认识|遇到|找到?|交|多|生|谈|领养|收养|捡)了?(?:一|两|三|几|好几|\d)?` +
 		`(?:个|位|名|只|条|群|些)(?:新|[^;]{0,6}的)?(?:` + strings.Join(append(people(), othersZH...), "|") + `)`)
-	aboutHerZH = regexp.MustCompile(`^(?:他|她|它|这|那)`)
+	aboutHerZH = lazyregexp.New(`^(?:他|她|它|这|那)`)
 )
 
 // othersZH are more relatives, friends and pets.

@@ -1,19 +1,19 @@
 package rules
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
 var (
 	// saidTo is the addressee of a message in the form of chat platforms: @name, <@1234>, [CQ:at,qq=1234].
-	saidTo = regexp.MustCompile(`^\s*(@[^\s@,，:：、]{1,64}[\s,，:：、]+|<@[!&]?[0-9A-Za-z]+>[\s,，:：]*|\[CQ:at,[^\]]*\][\s,，:：]*)+`)
+	saidTo = lazyregexp.New(`^\s*(@[^\s@,，:：、]{1,64}[\s,，:：、]+|<@[!&]?[0-9A-Za-z]+>[\s,，:：]*|\[CQ:at,[^\]]*\][\s,，:：]*)+`)
 	// Said to all who are there.
-	askedAllZH = regexp.MustCompile(`大家|各位|你们|诸位|所有人|@全体`)
-	askedAllEN = regexp.MustCompile(`(?i)\b(everyone|everybody|you all|all of you|y'all|you guys|folks|you two|you both|both of you)\b|` +
+	askedAllZH = lazyregexp.New(`大家|各位|你们|诸位|所有人|@全体`)
+	askedAllEN = lazyregexp.New(`(?i)\b(everyone|everybody|you all|all of you|y'all|you guys|folks|you two|you both|both of you)\b|` +
 		`@(all|here|everyone|channel)\b`)
 )
 

@@ -1,9 +1,8 @@
 package rules
 
 import (
-	"regexp"
-
 	"github.com/memsidecar/memsidecar/internal/lang"
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 )
 
 // One sentence may state several things: "我住在北京，对花生过敏", "I live in Rome and I'm allergic to nuts". Each becomes a statement of its own,
@@ -11,9 +10,9 @@ import (
 
 var (
 	// ownStateZH begins a clause whose subject is the speaker, not a relative.
-	ownStateZH = regexp.MustCompile(`^(我|本人)(叫|是|住|在|对|有|养|爱|怕|不|属|姓|从|来自|今年|现在|目前|一直|平时|最|很|特别|非常|也|还|喜欢|讨厌|已经|刚)`)
+	ownStateZH = lazyregexp.New(`^(我|本人)(叫|是|住|在|对|有|养|爱|怕|不|属|姓|从|来自|今年|现在|目前|一直|平时|最|很|特别|非常|也|还|喜欢|讨厌|已经|刚)`)
 	// ownFactZH begins a clause without a subject that tells something else of the same person.
-	ownFactZH = regexp.MustCompile(`^(也|还|现在|目前|平时)?(对[^，]{1,12}过敏|住|在[^，]{1,12}(工作|上班|上学|读书|读研|当|做)|来自|毕业于|老家|养了|单身|已婚|未婚|(最|很|特别|非常|` +
+	ownFactZH = lazyregexp.New(`^(也|还|现在|目前|平时)?(对[^，]{1,12}过敏|住|在[^，]{1,12}(工作|上班|上学|读书|读研|当|做)|来自|毕业于|老家|养了|单身|已婚|未婚|(最|很|特别|非常|` +
 		`不)?(喜欢|讨厌|爱吃|吃素))`)
 )
 

@@ -1,9 +1,10 @@
 package rules
 
 import (
-	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 )
 
 // class is the function of a clause. Only statements and treatments become memories on their own.
@@ -150,28 +151,28 @@ func englishGrammar() *grammar {
 }
 
 var (
-	hypotheticalZH = regexp.MustCompile(`^(要是|如果|假如|假设|倘若|假使|万一|若是|想象一下|要不是|设想|假定)|就好了$|的话$`)
-	questionEndZH  = regexp.MustCompile(`(吗|么|嘛|呢|吧)[？?!！。~～\s]*$`)
-	questionWordZH = regexp.MustCompile(`什么|怎么|怎样|如何|哪|谁|多少|几点|几岁|几个|几号|为什么|为啥|咋|啥|是不是|能不能|有没有|可不可以|要不要|会不会|行不行|好不好|对不对|是否|多久|多大|多远|多长|何时`)
+	hypotheticalZH = lazyregexp.New(`^(要是|如果|假如|假设|倘若|假使|万一|若是|想象一下|要不是|设想|假定)|就好了$|的话$`)
+	questionEndZH  = lazyregexp.New(`(吗|么|嘛|呢|吧)[？?!！。~～\s]*$`)
+	questionWordZH = lazyregexp.New(`什么|怎么|怎样|如何|哪|谁|多少|几点|几岁|几个|几号|为什么|为啥|咋|啥|是不是|能不能|有没有|可不可以|要不要|会不会|行不行|好不好|对不对|是否|多久|多大|多远|多长|何时`)
 	// Question words that ask nothing: "什么都吃", "没什么爱好", "不怎么喝酒", "好几个".
-	indefiniteZH = regexp.MustCompile(`(没|没有|不知道|忘了|无论|不管|不|不太|想不起)(什么|怎么|怎样|谁|哪|多少|啥)|(什么|谁|哪[里儿]?|怎么|啥|多少)[^，,]{0,6}(都|也)|(思考|考虑|犹豫|纠结|` +
+	indefiniteZH = lazyregexp.New(`(没|没有|不知道|忘了|无论|不管|不|不太|想不起)(什么|怎么|怎样|谁|哪|多少|啥)|(什么|谁|哪[里儿]?|怎么|啥|多少)[^，,]{0,6}(都|也)|(思考|考虑|犹豫|纠结|` +
 		`琢磨|在想)[^，,]*|好几|不知道[^，,]*|多少(有点|有些)|什么的`)
-	treatZH = regexp.MustCompile(`^(请|麻烦|希望|你|您|可以|就|直接|那|以后|今后|往后|从现在起|从现在开始|从今以后|每次|请你|都|也|跟我|和我|对我|回答|回复|说话|聊天|的时候|时|，|,|能不能|` +
+	treatZH = lazyregexp.New(`^(请|麻烦|希望|你|您|可以|就|直接|那|以后|今后|往后|从现在起|从现在开始|从今以后|每次|请你|都|也|跟我|和我|对我|回答|回复|说话|聊天|的时候|时|，|,|能不能|` +
 		`能否)*(叫我|称呼我|喊我|别叫我|不要叫我|用[^，]{1,6}(回答|回复|跟我|和我|说|聊|交流|写)|说(中文|英文|英语|粤语)|讲(中文|英文|粤语)|(别|不要|不用|少用|多用|尽量|简短|简洁|记得|先|都|每次|一直)[^，,` +
 		`]*(我|说|讲|回答|回复|叫|称呼|用|推荐|提醒|问|聊|写|发|表情|简短|简洁|中文|英文|英语|粤语|详细|直接))`)
 	// 每次都有人要我做给他们吃, 每次和你聊天都很开心: what is so each time. Of a request the bot is the subject, never the object.
-	toldOfZH   = regexp.MustCompile(`^(每次|一直|都|总是|总)+(有|没|是|我|他|她|它|在|会|能|想|觉得|感|很|得|被)|^(每次|一直)[^，,]*(和|跟|与|找|陪|听|向|让|给|看到|想到)(你|您)`)
-	standingZH = regexp.MustCompile(`以后|今后|往后|从现在|从今|每次|一直|永远|总是|都要|别再|不要再|不用再|叫我|称呼我|喊我|中文|英文|英语|粤语|尽量|简短|简洁|表情|回答|回复`)
-	reactionZH = regexp.MustCompile(`^我?(也|很|超|真|好|太|非常|挺|特别|真的)*(喜欢|爱|讨厌)(你|它|你的.{0,6}|这个|那个|(这|那)(个|首|篇|段|种|句)?(主意|建议|想法|回答|故事|诗|歌|笑话|` +
+	toldOfZH   = lazyregexp.New(`^(每次|一直|都|总是|总)+(有|没|是|我|他|她|它|在|会|能|想|觉得|感|很|得|被)|^(每次|一直)[^，,]*(和|跟|与|找|陪|听|向|让|给|看到|想到)(你|您)`)
+	standingZH = lazyregexp.New(`以后|今后|往后|从现在|从今|每次|一直|永远|总是|都要|别再|不要再|不用再|叫我|称呼我|喊我|中文|英文|英语|粤语|尽量|简短|简洁|表情|回答|回复`)
+	reactionZH = lazyregexp.New(`^我?(也|很|超|真|好|太|非常|挺|特别|真的)*(喜欢|爱|讨厌)(你|它|你的.{0,6}|这个|那个|(这|那)(个|首|篇|段|种|句)?(主意|建议|想法|回答|故事|诗|歌|笑话|` +
 		`答案|方案|名字|点子|推荐|解释|说法|话|比喻))(了|啊|呀|哈|！|!|。|～|~)*$`)
-	plannedZH = regexp.MustCompile(`^(我|咱|俺)`)
-	treatEN   = regexp.MustCompile(`^(please |you can |you could |you may |just |from now on,? |in the future,? |going forward,? |next ` +
+	plannedZH = lazyregexp.New(`^(我|咱|俺)`)
+	treatEN   = lazyregexp.New(`^(please |you can |you could |you may |just |from now on,? |in the future,? |going forward,? |next ` +
 		`time,? |whenever you [a-z ]+, |when you (answer|reply|respond|talk|speak|write)[a-z ]*, )*(call me|refer to me|address me|` +
 		`(always|never) (be|answer|reply|respond|speak|talk|write|use|call|address|start|begin|end|include|give|tell|ask|keep|say|add|` +
 		`explain|show|greet|translate|cite|mention|assume|refer|remind|check|send|make|put|sign|provide|format|suggest|recommend|` +
 		`interrupt|swear|apologi[sz]e|share|bring)\b|don't |do not |stop |only |be |keep |use |answer|reply|respond|speak|talk|write|` +
 		`avoid )`)
-	standingEN = regexp.MustCompile(`\b(from now on|in the future|going forward|next time|always|never|call me|refer to me as|address me|` +
+	standingEN = lazyregexp.New(`\b(from now on|in the future|going forward|next time|always|never|call me|refer to me as|address me|` +
 		`whenever you|every time|stop (calling|using|saying|asking)|(answer|reply|respond|speak|talk|write)( to me)? in [a-z]+|your ` +
 		`(answers|replies|responses|messages)|(don't|do not) (call me|use|ever)|when you (answer|reply|respond|talk))\b`)
 )

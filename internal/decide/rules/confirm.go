@@ -1,9 +1,9 @@
 package rules
 
 import (
-	"regexp"
 	"strings"
 
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
@@ -12,19 +12,19 @@ var (
 		lines(`yes, yeah, yep, yup, ok, okay, sure, correct, right, exactly, that is right, that is correct, sounds good, sounds great, `+
 			`perfect, great, works for me, that works, deal, absolutely, of course, confirmed, i do, i am, i have, yes please, yes i do, `+
 			`yes i am, yes i have, yes it is, agreed`)...)...)
-	tagZH = regexp.MustCompile(`[，,、 ]?(可以吗|好吗|对吗|对吧|是吗|是吧|行吗|行不行|好不好|对不对|是不是|没错吧|没问题吧|怎么样|如何|ok吗|可以不|可以吧|没记错吧)[？?。！!~～ ]*$`)
-	tagEN = regexp.MustCompile(`[,—-]? *(right|correct|okay|ok|is that right|is that correct|is that okay|is that ok|does that work|` +
+	tagZH = lazyregexp.New(`[，,、 ]?(可以吗|好吗|对吗|对吧|是吗|是吧|行吗|行不行|好不好|对不对|是不是|没错吧|没问题吧|怎么样|如何|ok吗|可以不|可以吧|没记错吧)[？?。！!~～ ]*$`)
+	tagEN = lazyregexp.New(`[,—-]? *(right|correct|okay|ok|is that right|is that correct|is that okay|is that ok|does that work|` +
 		`does that work for you|sound good|sounds good|isn't it|aren't you|don't you|yes|is it)[ ?.!]*$`)
-	offerZH = regexp.MustCompile(`要不要|需要我|想让我|要我|你可以|您可以|你应该|不妨|要不|建议|试试|我帮|我可以|我给|给你|推荐|想不想听|想听|想看|想了解|想知道`)
-	offerEN = regexp.MustCompile(`\b(would you like|do you want me|want me|shall i|should i|can i|could i|may i|let me|have you tried|` +
+	offerZH = lazyregexp.New(`要不要|需要我|想让我|要我|你可以|您可以|你应该|不妨|要不|建议|试试|我帮|我可以|我给|给你|推荐|想不想听|想听|想看|想了解|想知道`)
+	offerEN = lazyregexp.New(`\b(would you like|do you want me|want me|shall i|should i|can i|could i|may i|let me|have you tried|` +
 		`have you considered|you could|you should|you might|how about trying|why not|do you want to (hear|know|see|try)|would it help|` +
 		`interested in hearing)\b`)
-	proposalZH = regexp.MustCompile(`^(那就|那么|那|就|所以|也就是说|我记一下|确认一下|跟你确认一下|好的|好|您|嗯)[，,：: ]*`)
-	copulaZH   = regexp.MustCompile(`是不是(对|在|有|喜欢|不|想|要|会|住|打算|准备|很|也|都|已经|还|去|养|做|刚)`)
-	invertedEN = regexp.MustCompile(`^(do you|are you|have you|is your|were you) `)
-	asksFactZH = regexp.MustCompile(`(你|您).{0,6}(叫什么|名字|怎么称呼|称呼|生日|多大|几岁|住哪|住在哪|哪里人|哪儿人|哪个城市|做什么工作|职业|专业|爱好|喜欢什么|喜欢吃什么|喜欢哪|最喜欢|过敏|忌口|什么工作|` +
+	proposalZH = lazyregexp.New(`^(那就|那么|那|就|所以|也就是说|我记一下|确认一下|跟你确认一下|好的|好|您|嗯)[，,：: ]*`)
+	copulaZH   = lazyregexp.New(`是不是(对|在|有|喜欢|不|想|要|会|住|打算|准备|很|也|都|已经|还|去|养|做|刚)`)
+	invertedEN = lazyregexp.New(`^(do you|are you|have you|is your|were you) `)
+	asksFactZH = lazyregexp.New(`(你|您).{0,6}(叫什么|名字|怎么称呼|称呼|生日|多大|几岁|住哪|住在哪|哪里人|哪儿人|哪个城市|做什么工作|职业|专业|爱好|喜欢什么|喜欢吃什么|喜欢哪|最喜欢|过敏|忌口|什么工作|` +
 		`在哪里工作|老家)|(怎么|如何)称呼(你|您)`)
-	asksFactEN = regexp.MustCompile(`\b(what('s| is) your (name|birthday|age|job|favou?rite|hobby|major|occupation|hometown)|what are ` +
+	asksFactEN = lazyregexp.New(`\b(what('s| is) your (name|birthday|age|job|favou?rite|hobby|major|occupation|hometown)|what are ` +
 		`your (hobbies|interests|pets)|how old are you|where (do|are) you (live|from|work|based|study)|what do you do( for (work|a ` +
 		`living))?\s*\?|when('s| is) your birthday|what should i call you|do you have any (allergies|pets|siblings|hobbies|dietary)|what ` +
 		`do you (like|enjoy)|who do you live with)`)
@@ -150,7 +150,7 @@ func (r *Rules) confirmation(q, answer piece, lang string, i int) *unit {
 }
 
 // rhetoricalZH is "你不是喜欢猫吗", to which yes says that it is so.
-var rhetoricalZH = regexp.MustCompile(`^(.*[你您].{0,3})不是(.+)[吗嘛]$`)
+var rhetoricalZH = lazyregexp.New(`^(.*[你您].{0,3})不是(.+)[吗嘛]$`)
 
 // asOwnWords puts a question about the speaker into the speaker's mouth: "你住在北京，对吗？" is "我住在北京". It reports false
 // when the question is not one that yes turns into a statement.
@@ -219,8 +219,8 @@ func asOwnWords(q piece, lang string) (piece, bool) {
 }
 
 var (
-	youSubject = regexp.MustCompile(`(?i)\byou are\b|\byou're\b|\byou were\b|\byou've\b|\byou'll\b|\byou'd\b|\byourself\b|\byours\b|\byour\b|\byou\b`)
-	takesYou   = regexp.MustCompile(`(?i)\b(for|with|to|at|from|of|about|by|gave|give|called|call|see|meet|near|than)\s*$`)
+	youSubject = lazyregexp.New(`(?i)\byou are\b|\byou're\b|\byou were\b|\byou've\b|\byou'll\b|\byou'd\b|\byourself\b|\byours\b|\byour\b|\byou\b`)
+	takesYou   = lazyregexp.New(`(?i)\b(for|with|to|at|from|of|about|by|gave|give|called|call|see|meet|near|than)\s*$`)
 )
 
 // swapPerson puts an English sentence about "you" into the first person.

@@ -1,7 +1,6 @@
 package rules
 
 import (
-	"regexp"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -9,6 +8,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/decide"
 	"github.com/memsidecar/memsidecar/internal/lang"
 	"github.com/memsidecar/memsidecar/internal/lang/dates"
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
@@ -78,7 +78,7 @@ func day(text string, m dates.Mention, lang string) (start, end int, words strin
 const maskedRune = rune(masked)
 
 // ageZH is an age after a year: 今年20岁.
-var ageZH = regexp.MustCompile(`^[0-9一二三四五六七八九十]{1,3}岁`)
+var ageZH = lazyregexp.New(`^[0-9一二三四五六七八九十]{1,3}岁`)
 
 func zoneOf(t decide.Transcript) *time.Location {
 	if t.Location == nil {
@@ -93,8 +93,8 @@ func (r *Rules) arranged(u *unit) bool {
 }
 
 var (
-	recurring = regexp.MustCompile(`(?i)每|天天|经常|总是|\b(every|each|always|usually|often|daily|weekly|monthly|yearly|annually)\b`)
-	quotes    = regexp.MustCompile(`^(用户|助手|The user |Asked )(说|确认了|问|said|confirmed|")`)
+	recurring = lazyregexp.New(`(?i)每|天天|经常|总是|\b(every|each|always|usually|often|daily|weekly|monthly|yearly|annually)\b`)
+	quotes    = lazyregexp.New(`^(用户|助手|The user |Asked )(说|确认了|问|said|confirmed|")`)
 )
 
 // quotedText reports whether a statement quotes its speaker.
@@ -133,13 +133,13 @@ func clauseAround(text string, start, end int) string {
 }
 
 var (
-	doneZH  = regexp.MustCompile(`[^为]了|过[^敏来去]|过$|刚`)
-	aheadZH = regexp.MustCompile(`要|会[^议]|将|打算|准备|计划|得去|约了|约好|定了|订了|预约|改到|改成|推迟|推到|提前到|报名|想去|安排|快.*了`)
-	aheadEN = regexp.MustCompile(`(?i)\b(will|'ll|going to|have to|has to|need to|needs to|must|should|is|are|booked|scheduled|arranged|` +
+	doneZH  = lazyregexp.New(`[^为]了|过[^敏来去]|过$|刚`)
+	aheadZH = lazyregexp.New(`要|会[^议]|将|打算|准备|计划|得去|约了|约好|定了|订了|预约|改到|改成|推迟|推到|提前到|报名|想去|安排|快.*了`)
+	aheadEN = lazyregexp.New(`(?i)\b(will|'ll|going to|have to|has to|need to|needs to|must|should|is|are|booked|scheduled|arranged|` +
 		`moved to|postponed|due|plan|plans|planning|` +
 		`(?:decides?|decided|agrees?|agreed|promised?|promises|offer|offered|volunteered|intends?|intended|hopes?|hoping) to|signed up|` +
 		`registered|asked the assistant to)\b`)
-	pastWords = regexp.MustCompile(`(?i)[a-z']+`)
+	pastWords = lazyregexp.New(`(?i)[a-z']+`)
 )
 
 // looksBack reports whether a clause is about the past.
@@ -159,9 +159,9 @@ func looksBack(clause, lang string) bool {
 }
 
 var (
-	startsEN = regexp.MustCompile(`(?i)\b(from|since|starting|beginning|starting on|beginning on|as of)( on)? $`)
-	startsZH = regexp.MustCompile(`(从|從|自|自从)$`)
-	onwards  = regexp.MustCompile(`^([^，,。]{0,4})?(起|开始|開始)|(?i)^ (on|onwards?)\b`)
+	startsEN = lazyregexp.New(`(?i)\b(from|since|starting|beginning|starting on|beginning on|as of)( on)? $`)
+	startsZH = lazyregexp.New(`(从|從|自|自从)$`)
+	onwards  = lazyregexp.New(`^([^，,。]{0,4})?(起|开始|開始)|(?i)^ (on|onwards?)\b`)
 )
 
 // begins reports whether a time is the beginning of a lasting state: "from Monday", "明天起".
@@ -203,7 +203,7 @@ func dayZH(m dates.Mention) string {
 var partsEN = map[dates.Part]string{dates.Morning: "morning", dates.Afternoon: "afternoon", dates.Evening: "evening", dates.Night: "night"}
 
 var (
-	partAfterEN = regexp.MustCompile(`(?i)^ (morning|afternoon|evening|night)\b`)
+	partAfterEN = lazyregexp.New(`(?i)^ (morning|afternoon|evening|night)\b`)
 	// What a date follows directly: "by 2026-11-22". After any other word it takes a preposition of its own.
 	takesDate = lang.Set("by until till before after since from for of to about between during through throughout than as like starting " +
 		"beginning all")
@@ -217,8 +217,8 @@ var (
 	// What makes a date an adjective, which it can hardly be: "my tomorrow meeting".
 	ofNoun    = lang.Set("my our your his her their its a an the this that user's")
 	joinsEN   = lang.Set("and but because since that think thinks guess so when if hope says")
-	predicate = regexp.MustCompile(`(?i)^ (is|was|will|are|isn't|wasn't|won't|has|marks|might|may|would|could|can)\b`)
-	isAfter   = regexp.MustCompile(`(?i)^['’]s (my|our|the|a|an|not|his|her|their|gonna|going|finally)\b`)
+	predicate = lazyregexp.New(`(?i)^ (is|was|will|are|isn't|wasn't|won't|has|marks|might|may|would|could|can)\b`)
+	isAfter   = lazyregexp.New(`(?i)^['’]s (my|our|the|a|an|not|his|her|their|gonna|going|finally)\b`)
 )
 
 // dayEN is what to put in place of a mention's day, and from where to where: "tomorrow" is "on 2026-11-22 (Sunday)", or

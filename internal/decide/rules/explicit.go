@@ -1,9 +1,10 @@
 package rules
 
 import (
-	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 )
 
 // request is what a sentence asks about remembering.
@@ -61,10 +62,10 @@ func newRequests() *requests {
 	}
 }
 
-var notForgetting = regexp.MustCompile(`^(别|不要|不用|不必)记(错|恨|仇|混|反|岔)`)
+var notForgetting = lazyregexp.New(`^(别|不要|不用|不必)记(错|恨|仇|混|反|岔)`)
 
 // notedAsZH matches an entry of a log, "记录为…" or "记录在…", which is no request.
-var notedAsZH = regexp.MustCompile(`^记录(为|在|到|了|的|着|仪|员|表|片|并|和|、)`)
+var notedAsZH = lazyregexp.New(`^记录(为|在|到|了|的|着|仪|员|表|片|并|和|、)`)
 
 // request finds an explicit request in a sentence: what is asked, the clauses before it, which are judged as usual, and
 // what is to be remembered. What stands before heardUpTo in the message belongs to an earlier request.

@@ -1,10 +1,10 @@
 package rules
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
@@ -22,63 +22,63 @@ type withdrawal struct {
 
 // A clause is matched from its beginning, after polite words. The group is what is to be forgotten.
 var (
-	withdrawalsEN = []*regexp.Regexp{
-		regexp.MustCompile(`^(?:forget|unlearn|stop remembering|stop thinking|erase from your memory|delete from your memory) (?:that|the ` +
+	withdrawalsEN = []*lazyregexp.Regexp{
+		lazyregexp.New(`^(?:forget|unlearn|stop remembering|stop thinking|erase from your memory|delete from your memory) (?:that|the ` +
 			`fact that)?:? ?((?:i|i'm|i've|i’m|i’ve|im|my|we|our|me) [^,.;!?]+)`),
-		regexp.MustCompile(`^(?:forget|delete|erase|remove|drop|wipe)(?: about)? (?:everything|anything|all|what|whatever|all of what|the ` +
+		lazyregexp.New(`^(?:forget|delete|erase|remove|drop|wipe)(?: about)? (?:everything|anything|all|what|whatever|all of what|the ` +
 			`things?|the stuff|those things|the memory|the memories|your memory|your memories|any memory|any memories|every memory)(?: ` +
 			`that)?(?: (?:i|i've|i have|i’ve)(?: just| ever| once| already| previously| have)? (?:told you|said|mentioned|shared|wrote|` +
 			`written)(?: to you| earlier| before)?| you(?:'ve|’ve| have| may have| still)?(?: all)? (?:know|knew|remember|remembered|` +
 			`stored|saved|learned|learnt|have|got|noted)(?: down)?)? (?:about|of|on|regarding|concerning) (?:the |an? )?([^,.;!?]+)`),
-		regexp.MustCompile(`^forget(?: about)? ((?:(?:where|how|what|who|when) )?(?:my|our|(?:where|how|who|when) (?:i|we)) [^,.;!?]+)`),
-		regexp.MustCompile(`^(?:delete|erase|remove|wipe|drop) ((?:my|our|the fact that (?:i|my|we)|that (?:i|my|we)) [^,.;!?]+?) (?:from|` +
+		lazyregexp.New(`^forget(?: about)? ((?:(?:where|how|what|who|when) )?(?:my|our|(?:where|how|who|when) (?:i|we)) [^,.;!?]+)`),
+		lazyregexp.New(`^(?:delete|erase|remove|wipe|drop) ((?:my|our|the fact that (?:i|my|we)|that (?:i|my|we)) [^,.;!?]+?) (?:from|` +
 			`in|out of) (?:your |the )?(?:memory|memories|notes|records?)`),
-		regexp.MustCompile(`^(?:do not|don't|don’t|dont|never|no longer) (?:remember|store|keep|save)(?: that| the fact that| anything ` +
+		lazyregexp.New(`^(?:do not|don't|don’t|dont|never|no longer) (?:remember|store|keep|save)(?: that| the fact that| anything ` +
 			`about| what i (?:said|told you) about)? ((?:my|our|i|i'm|i’m|we) [^,.;!?]+?) (?:any ?more|any longer|from now on)`),
-		regexp.MustCompile(`^stop (?:remembering|storing|keeping|saving)(?: that| the fact that| anything about| what i (?:said|told you) ` +
+		lazyregexp.New(`^stop (?:remembering|storing|keeping|saving)(?: that| the fact that| anything about| what i (?:said|told you) ` +
 			`about)? ((?:my|our|i|i'm|i’m|we) [^,.;!?]+)`),
 	}
-	withdrawalsZH = []*regexp.Regexp{
+	withdrawalsZH = []*lazyregexp.Regexp{
 		// 忘掉我说过我喜欢猫, 忘掉我说的关于前任的事, 删掉我之前告诉你的地址
-		regexp.MustCompile(`^(?:忘掉|忘记|忘了|删掉|删除|清除|抹掉)(?:一下)?我?(?:之前|以前|刚才|上次|前面|曾经)?(?:跟你|对你|和你|给你)?(?:说过?的?|告诉过?你的?|告诉你过?|提到?过?的?|` +
+		lazyregexp.New(`^(?:忘掉|忘记|忘了|删掉|删除|清除|抹掉)(?:一下)?我?(?:之前|以前|刚才|上次|前面|曾经)?(?:跟你|对你|和你|给你)?(?:说过?的?|告诉过?你的?|告诉你过?|提到?过?的?|` +
 			`讲过?的?)(?:关于|有关)?([^，,。；;！!？?]+)`),
 		// 忘了关于搬家的事吧, 删掉你关于我工作的记忆
-		regexp.MustCompile(`^(?:忘掉|忘记|忘了|删掉|删除|清除|抹掉)(?:一下)?你?(?:知道的|记得的|记住的|所有)*(?:关于|有关|对)([^，,。；;！!？?]+)`),
+		lazyregexp.New(`^(?:忘掉|忘记|忘了|删掉|删除|清除|抹掉)(?:一下)?你?(?:知道的|记得的|记住的|所有)*(?:关于|有关|对)([^，,。；;！!？?]+)`),
 		// 忘掉我的地址, 忘记我住在北京这件事; what has happened ("忘记我是谁了") is none
-		regexp.MustCompile(`^(?:忘掉|忘记)((?:我|咱)[^，,。；;！!？?]*?[^，,。；;！!？?了])(?:吧|好吗|可以吗)?[。！!？?～~，, ]*$`),
-		regexp.MustCompile(`^忘了((?:我|咱)[^，,。；;！!？?]+?)吧`),
+		lazyregexp.New(`^(?:忘掉|忘记)((?:我|咱)[^，,。；;！!？?]*?[^，,。；;！!？?了])(?:吧|好吗|可以吗)?[。！!？?～~，, ]*$`),
+		lazyregexp.New(`^忘了((?:我|咱)[^，,。；;！!？?]+?)吧`),
 		// 把我的地址从记忆里删掉, 把关于我前任的记忆删掉, 把我说的工资忘掉
-		regexp.MustCompile(`^把(?:你)?(?:知道的|记得的|记住的)?(?:关于|有关)?([^，,。；;！!？?]+?)(?:从你?的?记忆(?:里|中|里面)|的(?:全部|所有)?(?:记忆|记录))(?:都|全|全都|给|` +
+		lazyregexp.New(`^把(?:你)?(?:知道的|记得的|记住的)?(?:关于|有关)?([^，,。；;！!？?]+?)(?:从你?的?记忆(?:里|中|里面)|的(?:全部|所有)?(?:记忆|记录))(?:都|全|全都|给|` +
 			`全部)*(?:删|清|抹|忘|去)(?:掉|除|了|空|记|去)?`),
-		regexp.MustCompile(`^把(?:关于|有关)([^，,。；;！!？?]+?)的(?:事|事情|东西|内容|信息|一切)?(?:都|全|全都|全部|给)*(?:删|清|抹|忘)(?:掉|除|了|空)`),
-		regexp.MustCompile(`^把(?:关于|有关)?(我[^，,。；;！!？?]+?)(?:都|全|全都|给)*(?:忘掉|忘了|忘记)(?:吧)?[。！!？?～~，, ]*$`),
+		lazyregexp.New(`^把(?:关于|有关)([^，,。；;！!？?]+?)的(?:事|事情|东西|内容|信息|一切)?(?:都|全|全都|全部|给)*(?:删|清|抹|忘)(?:掉|除|了|空)`),
+		lazyregexp.New(`^把(?:关于|有关)?(我[^，,。；;！!？?]+?)(?:都|全|全都|给)*(?:忘掉|忘了|忘记)(?:吧)?[。！!？?～~，, ]*$`),
 		// 别再记我的地址了, 不要再记住我喜欢猫, 不用记得我的生日了
-		regexp.MustCompile(`^(?:以后)?(?:别|不要|不用|不必|无需)再(?:记住|记着|记得|记录|记|保存|存着?|留着)([^，,。；;！!？?]+)`),
-		regexp.MustCompile(`^(?:以后)?(?:别|不要|不用|不必|无需)(?:记住|记着|记得|记录|记|保存|存着?|留着)([^，,。；;！!？?]+?)了(?:吧)?[。！!～~，, ]*$`),
+		lazyregexp.New(`^(?:以后)?(?:别|不要|不用|不必|无需)再(?:记住|记着|记得|记录|记|保存|存着?|留着)([^，,。；;！!？?]+)`),
+		lazyregexp.New(`^(?:以后)?(?:别|不要|不用|不必|无需)(?:记住|记着|记得|记录|记|保存|存着?|留着)([^，,。；;！!？?]+?)了(?:吧)?[。！!～~，, ]*$`),
 	}
 	// The request concerns the previous words, or everything.
-	vagueZH = regexp.MustCompile(`^(的|过的)?(我?(之前|刚才|刚|以前|上次|前面)*(跟你|对你|和你)?(说|讲|提)过?的(话|这些|那些|事|内容)?|话|那些话|这些话|这些|那些|这个|那个|这句话?|那句话?|这件事|` +
+	vagueZH = lazyregexp.New(`^(的|过的)?(我?(之前|刚才|刚|以前|上次|前面)*(跟你|对你|和你)?(说|讲|提)过?的(话|这些|那些|事|内容)?|话|那些话|这些话|这些|那些|这个|那个|这句话?|那句话?|这件事|` +
 		`那件事|这事|那事|内容|东西|一切|所有|它|我|我们|我的(事|事情|一切|话|所有)?|错|仇|恨)?(都|全|吧|了|事|事情|的)*$`)
-	vagueEN = regexp.MustCompile(`^(me|us|it|this|that|them|everything|all of it|i (just )?(said|told you|asked|wrote|mentioned)( (that|` +
+	vagueEN = lazyregexp.New(`^(me|us|it|this|that|them|everything|all of it|i (just )?(said|told you|asked|wrote|mentioned)( (that|` +
 		`this|anything|something|it|earlier|before))*|i (exist|asked)|my (last|previous|question|message|request)( .*)?|(the|a|an|other|` +
 		`last|rest|things?|stuff|matter|same|whole)( .*)?)$`)
 	// The request concerns all that is known of the speaker.
-	everythingZH = regexp.MustCompile(`^我们?(自己)?(的(一切|所有|全部|(所有|全部)?(事|事情|东西|信息|资料|记忆|记录|数据|内容)))?(都|全|吧|了)*$`)
-	everythingEN = regexp.MustCompile(`^(me|us|myself|ourselves)$`)
+	everythingZH = lazyregexp.New(`^我们?(自己)?(的(一切|所有|全部|(所有|全部)?(事|事情|东西|信息|资料|记忆|记录|数据|内容)))?(都|全|吧|了)*$`)
+	everythingEN = lazyregexp.New(`^(me|us|myself|ourselves)$`)
 	// A clause is about the user's life, "my keys" in "I forgot my keys" are not asked about at all.
-	tailZH = regexp.MustCompile(`(这件事|这回事|这事|的事情?|的记忆|的信息|的内容)?(吧|了|啦|好吗|可以吗|行吗|呗|啊|呀|哦)*[。！!？?～~，, ]*$`)
-	tailEN = regexp.MustCompile(`(?i)( please| ok| okay| thanks| thank you| any ?more| any longer| from your memory| now)+$`)
+	tailZH = lazyregexp.New(`(这件事|这回事|这事|的事情?|的记忆|的信息|的内容)?(吧|了|啦|好吗|可以吗|行吗|呗|啊|呀|哦)*[。！!？?～~，, ]*$`)
+	tailEN = lazyregexp.New(`(?i)( please| ok| okay| thanks| thank you| any ?more| any longer| from your memory| now)+$`)
 
-	askedEN = regexp.MustCompile(`^(please |hey |ok |okay |also |and |so |just |kindly |you should |you can |you may |you must |you have ` +
+	askedEN = lazyregexp.New(`^(please |hey |ok |okay |also |and |so |just |kindly |you should |you can |you may |you must |you have ` +
 		`to |you need to |can you |could you |would you |will you |can you please |could you please |i want you to |i need you to |i ` +
 		`would like you to |i'd like you to |i’d like you to |now |actually |oh |btw |by the way |then |let's |let us |,|, )+`)
-	askedZH = regexp.MustCompile(`^(请你?|请您|麻烦你?|麻烦您|拜托你?|帮我|帮忙|你|您|能不能|能|能否|可以|可不可以|我想让你|我希望你|希望你|我要你|我想请你|就|那|那就|也|都|顺便|对了|另外|还有|现在|还是|算了|，|,| )+`)
+	askedZH = lazyregexp.New(`^(请你?|请您|麻烦你?|麻烦您|拜托你?|帮我|帮忙|你|您|能不能|能|能否|可以|可不可以|我想让你|我希望你|希望你|我要你|我想请你|就|那|那就|也|都|顺便|对了|另外|还有|现在|还是|算了|，|,| )+`)
 	// takenBack marks a request about previous words that also concerns existing memories of them.
-	takenBack = regexp.MustCompile(`忘|删|当我没|没说过|刚|上一?[句条]|前面|之前|\b(forget|unremember|delete|erase|scratch|strike|disregard|ignore|remove)\b`)
+	takenBack = lazyregexp.New(`忘|删|当我没|没说过|刚|上一?[句条]|前面|之前|\b(forget|unremember|delete|erase|scratch|strike|disregard|ignore|remove)\b`)
 	// wholly is in such a request when all that was said is meant.
-	wholly = regexp.MustCompile(`都|全|所有|一切|这些|那些|几[句条]|刚才说的|刚说的|说的话|\b(everything|all|these|those|what)\b`)
+	wholly = lazyregexp.New(`都|全|所有|一切|这些|那些|几[句条]|刚才说的|刚说的|说的话|\b(everything|all|these|those|what)\b`)
 	// alsoEN ties another request to a request to forget.
-	alsoEN = regexp.MustCompile(` (and|but|then) (then )?(tell|give|help|let|please|can|could|what|how|remember|just|call|write|show|use|` +
+	alsoEN = lazyregexp.New(` (and|but|then) (then )?(tell|give|help|let|please|can|could|what|how|remember|just|call|write|show|use|` +
 		`start|make)\b`)
 )
 
@@ -125,7 +125,7 @@ func (r *Rules) withdrawal(s sentence, clauses []piece, lang string) (withdrawal
 }
 
 // firstMatch is where the first of the patterns that matches does so, with its groups.
-func firstMatch(forms []*regexp.Regexp, s string) []int {
+func firstMatch(forms []*lazyregexp.Regexp, s string) []int {
 	for _, form := range forms {
 		if at := form.FindStringSubmatchIndex(s); at != nil {
 			return at

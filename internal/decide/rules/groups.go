@@ -1,10 +1,10 @@
 package rules
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
@@ -28,16 +28,16 @@ func inGroup(d memory.Dialogue) bool {
 }
 
 var (
-	youAllZH = regexp.MustCompile(`[你您]们|你俩|你两`)
-	youZH    = regexp.MustCompile(`[你您]`)
+	youAllZH = lazyregexp.New(`[你您]们|你俩|你两`)
+	youZH    = lazyregexp.New(`[你您]`)
 	// Who "we" are is said: "我和老婆……我们". 咱 reads as 我 in normalized text.
-	weKnownZH = regexp.MustCompile(`我(和|跟|与|同|老婆|老公|妻子|丈夫|太太|媳妇|对象|男友|女友|男朋友|女朋友|全家|一家|爸妈|父母)`)
+	weKnownZH = lazyregexp.New(`我(和|跟|与|同|老婆|老公|妻子|丈夫|太太|媳妇|对象|男友|女友|男朋友|女朋友|全家|一家|爸妈|父母)`)
 	wholesZH  = strings.Fields(`公司 单位 学校 部门 团队 小组 班 宿舍 小区 老家 家 全家 一家`)
 
-	weKnownEN = regexp.MustCompile(`\b(and i|and me|me and|my (wife|husband|partner|boyfriend|girlfriend|fiance|fiancee|family|parents|` +
+	weKnownEN = lazyregexp.New(`\b(and i|and me|me and|my (wife|husband|partner|boyfriend|girlfriend|fiance|fiancee|family|parents|` +
 		`spouse))\b|\bour (house|home|kids?|children|son|daughter|baby|dog|cat|family|wedding|apartment|flat|parents|marriage|honeymoon|` +
 		`landlord)\b`)
-	aUserEN = regexp.MustCompile(`\b(the|a|our|each|every|other) users?\b`)
+	aUserEN = lazyregexp.New(`\b(the|a|our|each|every|other) users?\b`)
 )
 
 // doubtfulZH reports whether a piece may speak of others where retelling would name the user or the assistant.
@@ -84,10 +84,10 @@ func doubtfulEN(p piece) bool {
 }
 
 // addressed are the mentions of other people that a message in a group begins with.
-var addressed = regexp.MustCompile(`^(@[^\s,，:：@]+[\s,，:：]+)+`)
+var addressed = lazyregexp.New(`^(@[^\s,，:：@]+[\s,，:：]+)+`)
 
 // requestTailZH begins a clause that asks the bot for something, or is broken off.
-var requestTailZH = regexp.MustCompile(`[，,](请[你您]?(为|给|帮|替|推荐|问|告诉|介绍|解释|列|写)|麻烦[你您]|(请)?[你您](能|可以|可不可以)|能不能|可以帮|[你您]$|帮我).*$`)
+var requestTailZH = lazyregexp.New(`[，,](请[你您]?(为|给|帮|替|推荐|问|告诉|介绍|解释|列|写)|麻烦[你您]|(请)?[你您](能|可以|可不可以)|能不能|可以帮|[你您]$|帮我).*$`)
 
 // dropRequestZH drops what a statement ends with that is a request to the bot.
 func dropRequestZH(p piece) piece {

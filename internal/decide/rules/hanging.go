@@ -1,10 +1,10 @@
 package rules
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/memsidecar/memsidecar/internal/lang"
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 )
 
 // A statement about "it" or "him" without an antecedent cannot be understood alone. It is combined with the sentence before it, which
@@ -26,12 +26,12 @@ func hangs(p piece, lang string) bool {
 
 var (
 	// Nothing that could be meant stands before the pronoun: only the speaker, adverbs, prepositions and verbs of wishing and thinking.
-	hangingZH = regexp.MustCompile(`^(我们?|也|都|还|又|就|很|真的?|挺|更|最|一直|特别|非常|比较|十分|最近|今天|现在|已经|正在|以后|将来|想要?|要|希望|打算|准备|觉得|认为|担心|害怕|怕|相信|知道|发现|` +
+	hangingZH = lazyregexp.New(`^(我们?|也|都|还|又|就|很|真的?|挺|更|最|一直|特别|非常|比较|十分|最近|今天|现在|已经|正在|以后|将来|想要?|要|希望|打算|准备|觉得|认为|担心|害怕|怕|相信|知道|发现|` +
 		`感觉|喜欢|讨厌|爱上?|支持|理解|帮助|帮|跟|和|与|向|对|让|给|被|把|为了?|因为|因此|所以|但是?|可是|不过|而且|不|没有?|能|可以|会|应该|从|在|用|了|，|,| )*(他们?|她们?|它们?|(这|那)(个|种|件|份|项|` +
 		`类|些|门))`)
 	// "这个周末", "这个城市": what is pointed at can be known by when and where it is said. "他人" is anybody, "他是我爸爸" names him.
-	knownZH = regexp.MustCompile(`^(们)?(人|乡|周|月|星期|礼拜|学期|暑假|寒假|春|夏|秋|冬|季|年|天|假期|城市|时|世界|社会|国家|小区|点|叫|名叫|(今年)?[0-9一二三四五六七八九十]+岁|(也|就|都)?(是|当)我)`)
-	namedZH = regexp.MustCompile(`叫|名字|(这|那)种\p{Han}{2,6}的`)
+	knownZH = lazyregexp.New(`^(们)?(人|乡|周|月|星期|礼拜|学期|暑假|寒假|春|夏|秋|冬|季|年|天|假期|城市|时|世界|社会|国家|小区|点|叫|名叫|(今年)?[0-9一二三四五六七八九十]+岁|(也|就|都)?(是|当)我)`)
+	namedZH = lazyregexp.New(`叫|名字|(这|那)种\p{Han}{2,6}的`)
 )
 
 func hangsZH(p piece) bool {
@@ -56,19 +56,19 @@ var (
 		without like as against between after before around near than`)
 	haveEN = lang.Set("have has had having")
 	// A dummy subject or object, as in "it is hard to", "I find it hard to", and idioms.
-	dummyEN = regexp.MustCompile(`^it (is|was|'s|will be|would be|can be|could be|must be|may be|might be|has been|had been|seems|seemed|` +
+	dummyEN = lazyregexp.New(`^it (is|was|'s|will be|would be|can be|could be|must be|may be|might be|has been|had been|seems|seemed|` +
 		`looks|feels|felt|became|gets|got)( [a-z]+){0,3} (to|that|when|if|for|how|since|because|my|our|me|i|time|late|early|cold|hot|day|` +
 		`days|weeks|months|years|[0-9]+)\b|^it (takes?|took|rain|rains|rained|snows?|snowed|turns?|turned|happens|depends|has been|had ` +
 		`been|means|hurts|hurt) |^it (when|that|if)\b|^it (a |so |very |really |too |quite |more |as )?[a-z]+ (to|that|when|for|how)\b`)
-	idiomEN = regexp.MustCompile(`\b(making|make|made|makes) it( to| home| through| into| back)?$|\b(worth|at|beat|call|hang|wing|live) ` +
+	idiomEN = lazyregexp.New(`\b(making|make|made|makes) it( to| home| through| into| back)?$|\b(worth|at|beat|call|hang|wing|live) ` +
 		`it$|^it (up|out)\b`)
 	// "She is my best friend" says who she is.
-	saysWhoEN = regexp.MustCompile(`^(he|she|it|this|these|those|that|they) (is|was|'s|are|were)( also| now| not| still)? (my|our|me|the ` +
+	saysWhoEN = lazyregexp.New(`^(he|she|it|this|these|those|that|they) (is|was|'s|are|were)( also| now| not| still)? (my|our|me|the ` +
 		`(first|second|last|only) time)\b`)
 	acting = lang.Set("is was are were will would may might can could has have makes make made helps help helped affects affect " +
 		"affected gives gave 's")
 	// "I like the actors and the plot": parts of a thing unnamed.
-	partOfEN = regexp.MustCompile(`\b(enjoy|enjoyed|like|liked|love|loved|hate|hated|admire|appreciate) the (actors?|actress|plot|story|` +
+	partOfEN = lazyregexp.New(`\b(enjoy|enjoyed|like|liked|love|loved|hate|hated|admire|appreciate) the (actors?|actress|plot|story|` +
 		`storyline|ending|characters?|lyrics|melody|soundtrack|author|acting|cast|atmosphere|flavou?r|taste|texture|scenery)( (and|or|` +
 		`especially|particularly|mainly)( the)? [a-z]+)*$`)
 	// The noun follows: "When he was three, my son …".
@@ -158,7 +158,7 @@ func (r *Rules) lean(h *heard, u *unit) bool {
 }
 
 // pointsBack begins a remark about the previous words.
-var pointsBack = regexp.MustCompile(`^(这|那|它|it\b|this\b|that\b|these\b|those\b|they\b)`)
+var pointsBack = lazyregexp.New(`^(这|那|它|it\b|this\b|that\b|these\b|those\b|they\b)`)
 
 // carries reports whether a unit names what the next one hangs on: it is the sentence just before, and both can be told.
 func (r *Rules) carries(last, u *unit) bool {

@@ -1,10 +1,11 @@
 package rules
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 )
 
 // joinRunes is how long a statement may grow by joining clauses, in characters.
@@ -205,7 +206,7 @@ func takesMaterialBelow(s sentence, c piece, last bool) bool {
 	return last && below || strings.Contains(c.norm, ":") || strings.Contains(c.norm, "：")
 }
 
-var takesMaterial = regexp.MustCompile(`翻译|润色|改写|总结|概括|校对|修改|优化|续写|分析|解释|检查|看看|[:：]\s*$|translate|proofread|summari[sz]e|rewrite|rephrase|` +
+var takesMaterial = lazyregexp.New(`翻译|润色|改写|总结|概括|校对|修改|优化|续写|分析|解释|检查|看看|[:：]\s*$|translate|proofread|summari[sz]e|rewrite|rephrase|` +
 	`paraphrase|correct|improve|explain|analy[sz]e|review|edit|debug|fix`)
 
 func (r *Rules) extend(u *unit, c piece) {
@@ -246,9 +247,9 @@ func (r *Rules) settle(h *heard, u *unit) {
 	}
 }
 
-var followUp = regexp.MustCompile(`^(他|她|它|叫|名字叫|今年|he\b|she\b|they\b|it is\b|it's\b|his name|her name|its name|their names?)`)
+var followUp = lazyregexp.New(`^(他|她|它|叫|名字叫|今年|he\b|she\b|they\b|it is\b|it's\b|his name|her name|its name|their names?)`)
 
-var isSomething = regexp.MustCompile(`\b(is|are) (an?|my)\b|\b(he|she|it)'s (an?|my)\b|^(他|她|它)是`)
+var isSomething = lazyregexp.New(`\b(is|are) (an?|my)\b|\b(he|she|it)'s (an?|my)\b|^(他|她|它)是`)
 
 func (a assessment) fires(signal int) bool {
 	for _, f := range a.findings {
@@ -260,16 +261,16 @@ func (a assessment) fires(signal int) bool {
 }
 
 var (
-	ownSubjectZH = regexp.MustCompile(`^(我|俺|本人|咱|他|她|它)`)
-	tiedZH       = regexp.MustCompile(`^(但|可是|不过|所以|因此|就|才|也|却|因为|而|否则|不然|结果|只是|反而|于是|可我|更|还)`)
-	tiedEN       = regexp.MustCompile(`^(but|so|because|since|although|though|which|who|where|or|then|except|whereas|while|when|if|unless|` +
+	ownSubjectZH = lazyregexp.New(`^(我|俺|本人|咱|他|她|它)`)
+	tiedZH       = lazyregexp.New(`^(但|可是|不过|所以|因此|就|才|也|却|因为|而|否则|不然|结果|只是|反而|于是|可我|更|还)`)
+	tiedEN       = lazyregexp.New(`^(but|so|because|since|although|though|which|who|where|or|then|except|whereas|while|when|if|unless|` +
 		`yet|not|especially|plus)\b`)
-	ownSubjectEN = regexp.MustCompile(`^(i\b|i'|im\b|ive\b|my\b|we\b|we'|our\b)`)
+	ownSubjectEN = lazyregexp.New(`^(i\b|i'|im\b|ive\b|my\b|we\b|we'|our\b)`)
 	// unfinishedEN ends a clause that continues after a comma: "I used to like it, but lately, …".
-	unfinishedEN = regexp.MustCompile(`\b(but|and|though|yet|so) (lately|recently|now|these days|nowadays|today|then|since then|over time|` +
+	unfinishedEN = lazyregexp.New(`\b(but|and|though|yet|so) (lately|recently|now|these days|nowadays|today|then|since then|over time|` +
 		`in the end|honestly|actually|(after|since|when|while|with|because of|due to|owing to|despite|in spite of|given|once|thanks to) ` +
 		`[^,]+)[, ]*$`)
-	danglingZH = regexp.MustCompile(`(后|时|之后|以后|之前|以前|以来|的时候|期间|开始|起)[，,]?$|^(而|但)?(在|从|对|对于|就)[^我，,]{1,20}(中|里|方面|来说|看来|而言)[，,]?$`)
+	danglingZH = lazyregexp.New(`(后|时|之后|以后|之前|以前|以来|的时候|期间|开始|起)[，,]?$|^(而|但)?(在|从|对|对于|就)[^我，,]{1,20}(中|里|方面|来说|看来|而言)[，,]?$`)
 )
 
 // joins reports whether a clause continues a unit rather than standing on its own.

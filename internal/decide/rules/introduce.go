@@ -1,8 +1,9 @@
 package rules
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 )
 
 // People are introduced in two clauses: "他叫小明，是我弟弟", "that's Bob, he is my boss". One has the name, the other the relation, and a memory
@@ -20,37 +21,37 @@ const (
 
 var (
 	// A third person is named and nothing else is said.
-	namingZH = regexp.MustCompile(`^(刚才|刚刚|照片里|旁边|对面)?的?(他|她|它|(那|这)(个|位|只|条)?(人|女生|男生|女孩|男孩|姑娘|小伙子?|家伙|孩子)?)的?(名字|全名|大名|小名|本名|外号)?(就|` +
+	namingZH = lazyregexp.New(`^(刚才|刚刚|照片里|旁边|对面)?的?(他|她|它|(那|这)(个|位|只|条)?(人|女生|男生|女孩|男孩|姑娘|小伙子?|家伙|孩子)?)的?(名字|全名|大名|小名|本名|外号)?(就|` +
 		`也)?(叫|名叫|叫做|姓)[^，,。我你您什么]{1,12}$`)
 	// Then it is said who that is to the speaker.
-	whoseZH   = regexp.MustCompile(`^((他|她|它|这|那)(就|也|正)?)?(是|当)我们?(家|家里)?(的)?(一个|一位|唯一的?)?` + ofMineZH)
-	relatedZH = regexp.MustCompile(`^[^我]{1,14}(是|当)我们?(家|家里)?(的)?(一个|一位|唯一的?)?` + peopleZH)
+	whoseZH   = lazyregexp.New(`^((他|她|它|这|那)(就|也|正)?)?(是|当)我们?(家|家里)?(的)?(一个|一位|唯一的?)?` + ofMineZH)
+	relatedZH = lazyregexp.New(`^[^我]{1,14}(是|当)我们?(家|家里)?(的)?(一个|一位|唯一的?)?` + peopleZH)
 	// 我弟弟, and no more: "小明，我弟弟，在上海读书".
-	appositionZH = regexp.MustCompile(`^我们?(家|家里)?(的)?` + ofMineZH + `$`)
-	bareNameZH   = regexp.MustCompile(`^[^我你您他她它这那什么谁]{2,4}$|^[A-Za-z]{2,12}$`)
+	appositionZH = lazyregexp.New(`^我们?(家|家里)?(的)?` + ofMineZH + `$`)
+	bareNameZH   = lazyregexp.New(`^[^我你您他她它这那什么谁]{2,4}$|^[A-Za-z]{2,12}$`)
 	// 我有个妹妹, 我认识一位老师 introduce a person; 养了一只猫 an animal.
-	bringsZH    = regexp.MustCompile(bringZH + peopleZH + bringEndZH)
-	bringsPetZH = regexp.MustCompile(bringZH + petsZH + bringEndZH)
+	bringsZH    = lazyregexp.New(bringZH + peopleZH + bringEndZH)
+	bringsPetZH = lazyregexp.New(bringZH + petsZH + bringEndZH)
 	// humanZH begins what is not said of an animal.
-	humanZH = regexp.MustCompile(`^(也|还|现在|目前|平时)?(住|在|来自|毕业|老家|单身|已婚|未婚)`)
+	humanZH = lazyregexp.New(`^(也|还|现在|目前|平时)?(住|在|来自|毕业|老家|单身|已婚|未婚)`)
 
 	// 我妹妹在读大学: a relative or friend is the subject.
-	ofSpeakerZH = regexp.MustCompile(`^我们?(家|家里)?的?` + peopleZH)
+	ofSpeakerZH = lazyregexp.New(`^我们?(家|家里)?的?` + peopleZH)
 	// describesZH begins a clause without a subject that describes a person.
-	describesZH = regexp.MustCompile(`^(也|还|现在|目前|平时|今年|最|很|特别|非常|比较|从小|一直|都)*(叫|姓|住|来自|[0-9一二三四五六七八九十两]+岁|属[鼠牛虎兔龙蛇马羊猴鸡狗猪]|在[^，]{1,12}(工作|` +
+	describesZH = lazyregexp.New(`^(也|还|现在|目前|平时|今年|最|很|特别|非常|比较|从小|一直|都)*(叫|姓|住|来自|[0-9一二三四五六七八九十两]+岁|属[鼠牛虎兔龙蛇马羊猴鸡狗猪]|在[^，]{1,12}(工作|` +
 		`上班|上学|读书|读研|教书)|毕业于|老家|不?(喜欢|讨厌|爱吃|爱喝|爱看|爱听|吃素)|养了|对[^，]{1,12}过敏|单身|已婚|是(个|一个|一名|一位|学|做|搞))`)
 
 	// A name is one to three capitalised words.
-	namingEN = regexp.MustCompile(`^` + namesEN + ` (` + nameWordsEN + `)$`)
-	properEN = regexp.MustCompile(`^` + nameWordsEN + `$`)
-	whoseEN  = regexp.MustCompile(`^(and )?(he|she|it|that|this|who)('s| is) ((also|actually) )?(my|our|one of my|an?|the)\b`)
-	ofMineEN = regexp.MustCompile(`\b(my|our|mine|ours)\b`)
+	namingEN = lazyregexp.New(`^` + namesEN + ` (` + nameWordsEN + `)$`)
+	properEN = lazyregexp.New(`^` + nameWordsEN + `$`)
+	whoseEN  = lazyregexp.New(`^(and )?(he|she|it|that|this|who)('s| is) ((also|actually) )?(my|our|one of my|an?|the)\b`)
+	ofMineEN = lazyregexp.New(`\b(my|our|mine|ours)\b`)
 	// "my sister", and no more.
-	appositionEN = regexp.MustCompile(`^(my|our)( [a-z'-]+){1,4}$`)
-	apposedEN    = regexp.MustCompile(`^(?i:my|our)( [a-z-]+){1,3}( ` + nameWordsEN + `)?$`)
-	aboutSheEN   = regexp.MustCompile(`^(he|she|it)('s| is| works| lives) `)
+	appositionEN = lazyregexp.New(`^(my|our)( [a-z'-]+){1,4}$`)
+	apposedEN    = lazyregexp.New(`^(?i:my|our)( [a-z-]+){1,3}( ` + nameWordsEN + `)?$`)
+	aboutSheEN   = lazyregexp.New(`^(he|she|it)('s| is| works| lives) `)
 	// introducedEN is the whole of it in one: "that's Bob, he is my boss", "meet Luna, my cat".
-	introducedEN = regexp.MustCompile(`^` + namesEN + ` (` + nameWordsEN + `)(?:\s*[,.;!]+\s*(?:(?i:and )?(?i:he|she|it|that|this|` +
+	introducedEN = lazyregexp.New(`^` + namesEN + ` (` + nameWordsEN + `)(?:\s*[,.;!]+\s*(?:(?i:and )?(?i:he|she|it|that|this|` +
 		`who)(?:['’]s| is) )?| (?i:and) (?i:he|she|it)(?:['’]s| is) )((?i:also |actually )?(?i:my|our|one of my|an?|the) .*)$`)
 )
 

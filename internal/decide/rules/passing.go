@@ -1,10 +1,10 @@
 package rules
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/memsidecar/memsidecar/internal/lang"
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 )
 
 // Matches a finished event without content: "I went out", 我出去逛了一圈. Another word about the place, the company or the activity makes it
@@ -21,11 +21,11 @@ var (
 		stroll ride drive look
 		movie movies film films show tv music game games friend friends somebody someone together had felt feel feeling`)
 	// "I learned a lot and how to manage my emotions": about the conversation.
-	learnedEN = regexp.MustCompile(`\blearn(ed|t)( so| quite)? (a lot|much|many things|something)( today)?( and|,|about|on| and about)* how to\b`)
-	passingZH = regexp.MustCompile(`^(我们?|今天|昨天|刚才|刚刚|刚|早上|上午|中午|下午|晚上|天气|阳光|心情|很|真|非常|特别|挺|还|也|又|好|不错|晴朗|舒服|就|便|都|一个人|独自|自己|慢慢|悠闲|随便|到处|` +
+	learnedEN = lazyregexp.New(`\blearn(ed|t)( so| quite)? (a lot|much|many things|something)( today)?( and|,|about|on| and about)* how to\b`)
+	passingZH = lazyregexp.New(`^(我们?|今天|昨天|刚才|刚刚|刚|早上|上午|中午|下午|晚上|天气|阳光|心情|很|真|非常|特别|挺|还|也|又|好|不错|晴朗|舒服|就|便|都|一个人|独自|自己|慢慢|悠闲|随便|到处|` +
 		`四处|在?外面|外边|出去|出门|出来|出|去|走走|走|逛逛|逛|转转|转|溜达|玩|散心|兜风|散|步|看|听|吃|休息|放松|和|跟|与|同|几个|朋友们?|一起|了|过|着|地|的|一圈|一会儿?|一下|一趟|一阵|一天|半天|一场|一部|一个|` +
 		`场|部|电影|电视|音乐|东西|回家|回来|啊|呀|呢|吧|，|,| )+[。.！!～~]*$`)
-	passedZH = regexp.MustCompile(`(走|逛|转|溜达|玩|散|步|看|听|吃|休息|放松|出去|出门|兜风|散心).*了|了.*(圈|走走|逛逛|转转|电影|音乐|东西)|过$`)
+	passedZH = lazyregexp.New(`(走|逛|转|溜达|玩|散|步|看|听|吃|休息|放松|出去|出门|兜风|散心).*了|了.*(圈|走走|逛逛|转转|电影|音乐|东西)|过$`)
 )
 
 // passingEN reports whether an English clause is about something finished, without content.

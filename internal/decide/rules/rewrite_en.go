@@ -1,10 +1,10 @@
 package rules
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/memsidecar/memsidecar/internal/lang"
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 )
 
 // token is a word or what stands between two words.
@@ -46,11 +46,11 @@ type retelling struct {
 }
 
 var (
-	reciprocalEN = regexp.MustCompile(`\bwe('ve|'re| have| are| were)? (first |both |finally )?(met|meet|dated|dating|married|broke|each|` +
+	reciprocalEN = lazyregexp.New(`\bwe('ve|'re| have| are| were)? (first |both |finally )?(met|meet|dated|dating|married|broke|each|` +
 		`together|talked|fought|argued|got together|know each)\b|\beach other\b|\bone another\b`)
-	habitualEN = regexp.MustCompile(`\b(every|always|often|usually|daily|a lot|mostly|mainly|generally|typically|normally|never|` +
+	habitualEN = lazyregexp.New(`\b(every|always|often|usually|daily|a lot|mostly|mainly|generally|typically|normally|never|` +
 		`sometimes|rarely|before bed|regularly|most days|on weekends)\b`)
-	youEN = regexp.MustCompile(`\b(you|your|yours|you're|you've|you'll|yourself)\b`)
+	youEN = lazyregexp.New(`\b(you|your|yours|you're|you've|you'll|yourself)\b`)
 )
 
 // rewriteEN retells an English piece: "I" becomes "the user", with the verb's agreement. It reports false when the speaker
@@ -351,7 +351,7 @@ func (t *retelling) conjugate(j int) string {
 	return thirdPerson(low)
 }
 
-func (t *retelling) says(re *regexp.Regexp) bool {
+func (t *retelling) says(re *lazyregexp.Regexp) bool {
 	var b strings.Builder
 	for _, tok := range t.in {
 		b.WriteString(strings.ToLower(tok.raw))
@@ -384,9 +384,9 @@ func (t *retelling) coordinate(i int) int {
 }
 
 var (
-	impliedBeEN = regexp.MustCompile(`^(allergic|born|married|currently|living in|working|studying|planning|thinking of|mom of|dad of|` +
+	impliedBeEN = lazyregexp.New(`^(allergic|born|married|currently|living in|working|studying|planning|thinking of|mom of|dad of|` +
 		`father of|mother of)`)
-	impliedIsEN = regexp.MustCompile(`^been `)
+	impliedIsEN = lazyregexp.New(`^been `)
 )
 
 // impliedSubject retells a clause that leaves "I" or "I am" out.
@@ -405,7 +405,7 @@ func impliedSubject(p piece) (string, bool) {
 	return rewriteEN(src.piece(0, len(src.raw)), false)
 }
 
-var politeHeadEN = regexp.MustCompile(`(?i)^(please |you can |you could |you may |just )+`)
+var politeHeadEN = lazyregexp.New(`(?i)^(please |you can |you could |you may |just )+`)
 
 // treatmentEN words how the bot is to treat the speaker: "Call me Bob" is "The user wants the assistant to call them Bob."
 func (r *Rules) treatmentEN(p piece) string {
@@ -451,7 +451,7 @@ func (r *Rules) treatmentEN(p piece) string {
 	return text + "."
 }
 
-var wishEN = regexp.MustCompile(`^i('d| would)? (want|prefer|like) (you|it if you) to `)
+var wishEN = lazyregexp.New(`^i('d| would)? (want|prefer|like) (you|it if you) to `)
 
 // wish words "I'd like you to …".
 func (r *Rules) wish(p piece) string {

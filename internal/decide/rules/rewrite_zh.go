@@ -1,10 +1,11 @@
 package rules
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 )
 
 // kinZH are the kin whose one-character name people double when they speak of others': 我妈 is 用户的妈妈.
@@ -21,10 +22,10 @@ var ownedZH = indexOf(strings.Fields(`妈妈 爸爸 妈 爸 父亲 母亲 父母
 var keptZH = indexOf("自我", "我国", "忘我", "大我", "小我", "我行我素", "敌我", "唯我独尊", "你我", "我的世界")
 
 var (
-	reciprocalZH = regexp.MustCompile(`^(们|们俩|俩|们两个)[^，,]{0,4}(认识|相识|互相|彼此|在一起|吵架|分手|约好|一见|同居|恋爱)|^们(?:俩|两个)?[^，,]{0,6}(见面|联系|相处|和好)`)
-	yearsZH      = regexp.MustCompile(`^[0-9一二两三四五六七八九十几半]+(多)?(岁|个月|年)`)
-	ownSubject   = regexp.MustCompile(`^(我|俺|他|她|它|你|您|大家|咱)`)
-	trailingZH   = regexp.MustCompile(`(哈哈+|呵呵|嘿嘿|嘻嘻|呜呜+|哎|啦|呀|哦|噢|哈|嘛|喔|哟|lol|hh+|233+)+$`)
+	reciprocalZH = lazyregexp.New(`^(们|们俩|俩|们两个)[^，,]{0,4}(认识|相识|互相|彼此|在一起|吵架|分手|约好|一见|同居|恋爱)|^们(?:俩|两个)?[^，,]{0,6}(见面|联系|相处|和好)`)
+	yearsZH      = lazyregexp.New(`^[0-9一二两三四五六七八九十几半]+(多)?(岁|个月|年)`)
+	ownSubject   = lazyregexp.New(`^(我|俺|他|她|它|你|您|大家|咱)`)
+	trailingZH   = lazyregexp.New(`(哈哈+|呵呵|嘿嘿|嘻嘻|呜呜+|哎|啦|呀|哦|噢|哈|嘛|喔|哟|lol|hh+|233+)+$`)
 )
 
 // rewriteZH retells a Chinese piece: 我 becomes 用户. It reports false when the speaker is not named in it, or when
@@ -172,8 +173,8 @@ func tidyZH(s string) string {
 }
 
 var (
-	politeHeadZH = regexp.MustCompile(`^(请你|请您|请|麻烦你|麻烦|希望你能|希望你|你可以|你能不能|能不能|你|您|那|就)+`)
-	wishesZH     = regexp.MustCompile(`^我(希望|想让|想|要|更希望|需要)(你|您)`)
+	politeHeadZH = lazyregexp.New(`^(请你|请您|请|麻烦你|麻烦|希望你能|希望你|你可以|你能不能|能不能|你|您|那|就)+`)
+	wishesZH     = lazyregexp.New(`^我(希望|想让|想|要|更希望|需要)(你|您)`)
 )
 
 // personsZH names the two who speak where nothing else is retold.
@@ -208,7 +209,7 @@ func (r *Rules) treatmentZH(p piece) string {
 }
 
 // goesZH begins an activity at a time; without a subject, in a chat, the speaker is meant.
-var goesZH = regexp.MustCompile(`^(去|要|得|来|有(个|一个|场|一场|节)|开会|约|见|面试|考试|体检|看牙|看病|看医生|复查|复诊|上课|出差|回老家|接|陪|(和|跟|与)[^，,。]{1,8}(见|吃|开|约|聊|去|聚))`)
+var goesZH = lazyregexp.New(`^(去|要|得|来|有(个|一个|场|一场|节)|开会|约|见|面试|考试|体检|看牙|看病|看医生|复查|复诊|上课|出差|回老家|接|陪|(和|跟|与)[^，,。]{1,8}(见|吃|开|约|聊|去|聚))`)
 
 // withSubjectZH is a statement that does not name the speaker; where only a time stands before its verb the speaker is meant.
 func withSubjectZH(p piece) string {

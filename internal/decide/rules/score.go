@@ -2,9 +2,9 @@ package rules
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
@@ -95,10 +95,10 @@ func (r *Rules) signalsIn(p piece, lang string) (at map[int]string, beside bool)
 }
 
 // resolved tells that a technical problem has an end or a cause; a heading such as "解决思路" has neither.
-var resolved = regexp.MustCompile(`(解决|修复|搞定|恢复|修)(好|掉|完)?了|修好|已经?(解决|修复)|原因(是|在于)|是因为|改成|设为|\b(fixed|solved|resolved|turned out|caused ` +
+var resolved = lazyregexp.New(`(解决|修复|搞定|恢复|修)(好|掉|完)?了|修好|已经?(解决|修复)|原因(是|在于)|是因为|改成|设为|\b(fixed|solved|resolved|turned out|caused ` +
 	`by|because|fix (was|is)|root cause|works now)\b`)
 
-var thirdPersonSubject = regexp.MustCompile(`^(他|她|它|he\b|she\b|they\b|it\b)`)
+var thirdPersonSubject = lazyregexp.New(`^(他|她|它|he\b|she\b|they\b|it\b)`)
 
 // impersonal reports whether a sentence that does not name the speaker may still be worth keeping.
 func (r *Rules) impersonal(p piece, at map[int]string) bool {
@@ -147,10 +147,10 @@ func (r *Rules) disregardEveryday(g *grammar, p piece, at map[int]string) {
 	}
 }
 
-var learningZH = regexp.MustCompile(`学|教|练|办|开|比赛|\b(learn|teach|open|join)`)
+var learningZH = lazyregexp.New(`学|教|练|办|开|比赛|\b(learn|teach|open|join)`)
 
 // finishedEN matches what is finished or momentary.
-var finishedEN = regexp.MustCompile(`\b(went|had|took|did|just|today|tonight|this (morning|evening|afternoon)|been to)\b`)
+var finishedEN = lazyregexp.New(`\b(went|had|took|did|just|today|tonight|this (morning|evening|afternoon)|been to)\b`)
 
 // disregardMoments drops troubles of the moment: "今天有点头疼".
 func (r *Rules) disregardMoments(g *grammar, p piece, at map[int]string) {
@@ -170,7 +170,7 @@ func (r *Rules) disregardMoments(g *grammar, p piece, at map[int]string) {
 	}
 }
 
-var companion = regexp.MustCompile(`(和|跟|与|同|陪|(with|and|for) (my|our|a|an|some|the)?) ?(我的?|几个|一个|高中|大学|小学|最好的|好|best |old )*$|(是|当|做|` +
+var companion = lazyregexp.New(`(和|跟|与|同|陪|(with|and|for) (my|our|a|an|some|the)?) ?(我的?|几个|一个|高中|大学|小学|最好的|好|best |old )*$|(是|当|做|` +
 	`成为)(一名|一个|个|名|位)?$|(am|'m|as|be|become) an? ([a-z]+ )?$`)
 
 func within(h hit, spans []hit) bool {
@@ -227,19 +227,19 @@ func (r *Rules) self(p piece, lang string) bool {
 }
 
 var (
-	leadTimeZH = regexp.MustCompile(`^(([0-9一二三四五六七八九十两]+(月|日|号|点|半|分|年|天|周|个月|岁)半?)|大?[前昨今明后]天|(上|下|本|这)+个?(周|星期|礼拜|月)[一二三四五六日天末]?|(周|星期|` +
+	leadTimeZH = lazyregexp.New(`^(([0-9一二三四五六七八九十两]+(月|日|号|点|半|分|年|天|周|个月|岁)半?)|大?[前昨今明后]天|(上|下|本|这)+个?(周|星期|礼拜|月)[一二三四五六日天末]?|(周|星期|` +
 		`礼拜)[一二三四五六日天末]|[上中下]午|早上|晚上|今晚|明晚|昨晚|明早|凌晨|傍晚|去年|今年|明年|前年|最近|一直|平时|每天|每周|每晚|从小|小时候|刚刚|刚|已经|目前|现在|也|还|又|就|特别|非常|很|超级|超|比较|最|真的|` +
 		`有点|不太|从来不|从来没|从不|一般|通常|经常|偶尔|周末|月底|年底|春节|国庆|元旦|暑假|寒假|过年|的时候|，|,| )+`)
 	// A clause without a subject, in a chat, is about its speaker when it begins with what people say of themselves.
-	impliedZH = regexp.MustCompile(`^(喜欢|爱吃|爱喝|爱看|爱听|讨厌|偏爱|不喜欢|不爱|不吃|不喝|吃不了|吃素|住在|住的|住|来自|坐标|要(去|考|参加|交|开会|面试|出差|见|和|跟|陪|带|做|上|搬|回)|得去|打算|` +
+	impliedZH = lazyregexp.New(`^(喜欢|爱吃|爱喝|爱看|爱听|讨厌|偏爱|不喜欢|不爱|不吃|不喝|吃不了|吃素|住在|住的|住|来自|坐标|要(去|考|参加|交|开会|面试|出差|见|和|跟|陪|带|做|上|搬|回)|得去|打算|` +
 		`计划|准备|想去|想学|想换|想买|想当|养了|有[一两三]?(只|条|个|辆)|对.{1,8}过敏|过敏|(和|跟|陪|带)我?(老婆|老公|女朋友|男朋友|女友|男友|爸|妈|孩子|女儿|儿子|朋友|同事|同学|闺蜜|家人)|毕业于|毕业|刚毕业|` +
 		`搬到|搬来|搬家|搬完|考完|迷上|爱上|带(娃|孩子|儿子|女儿)|加班|家里有|家里养|新家|支持|终于|结婚|离婚|怀孕|失眠|去了|看了|读了|玩了|参加了|约了|预约了|要见|去见|要开会|要面试|要出差|出差|辞职|跳槽|入职|买了|报名|` +
 		`决定|生日|属[鼠牛虎兔龙蛇马羊猴鸡狗猪]|做.{1,8}年|当了|学了|考上|考了|被裁|失业|戒|没结婚|单身|已婚|从事|负责|是.{1,8}人$|在.{1,16}(工作|上班|上学|读书|念书|读研|读博|读大|实习|生活|长大|租房|定居|准备|` +
 		`学|写|做)|在(写|学|做|准备|找|备考|减肥|装修)|起床|跑步|健身([^房]|$)|遛狗|熬夜|早起|总是|老是|睡不|头疼|头痛|胃疼|腰疼|掉头发|学会|拿到|收到|认识|[0-9]+岁|叫我)`)
 	// "最近工作压力有些大": a lasting state of the speaker.
-	lastingStateZH = regexp.MustCompile(`^(最近|近来|近期|这几天|这段时间|这阵子|一直|总是|老是|总|有时候?|常常|经常)(也|都|又|还|总是|老是|一直|经常|总|老|有点|有些|开始|在)*(工作|学习|生活|心理|` +
+	lastingStateZH = lazyregexp.New(`^(最近|近来|近期|这几天|这段时间|这阵子|一直|总是|老是|总|有时候?|常常|经常)(也|都|又|还|总是|老是|一直|经常|总|老|有点|有些|开始|在)*(工作|学习|生活|心理|` +
 		`精神|经济|睡眠|身体|心情|情绪|胃口|感觉|感到|觉得|压力|焦虑|孤独|失眠|担心|害怕|睡|没有?动力|没胃口|学|练|备考|减肥|健身|忙|加班)`)
-	impliedEN = regexp.MustCompile(`^(allergic to|just (moved|started|got|bought|adopted|finished|came back|turned|quit)|moved to|` +
+	impliedEN = lazyregexp.New(`^(allergic to|just (moved|started|got|bought|adopted|finished|came back|turned|quit)|moved to|` +
 		`(was )?born (in|on)|grew up in|got (married|engaged|divorced|promoted|laid off|a new)|currently (living|working|studying)|been ` +
 		`(working|living|learning|struggling|studying)|can't stand|don't (like|eat|drink)|love to|hate when|planning to|living in|` +
 		`working (on|as|at)|studying|started (a|learning|working)|bought a|adopted a|have a (dog|cat)|have (two|three) |mom of|dad of|` +

@@ -1,11 +1,11 @@
 package rules
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/memsidecar/memsidecar/internal/lang"
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 )
 
 // A word of a signal has the signal's sense only in some company: "like" is a verb after a subject and a preposition after a
@@ -55,13 +55,13 @@ var (
 	own = lang.Set("my a an our getting")
 	// Fields of work are an occupation if a person is in them: "我做销售", not "销售脚本".
 	field       = lang.Set("行业 销售 前端 后端 全栈 运营 编辑 模特 演员 经理")
-	predicateZH = regexp.MustCompile(`(是|做|当|干|学|从事|成为|名|个|位|转|搞|的|员|产品|项目|大堂|客户)$|^$|[，,、]$`)
-	ownTasteZH  = regexp.MustCompile(`(我|我的|更|比较|一直|个人|饮食|口味)$`)
+	predicateZH = lazyregexp.New(`(是|做|当|干|学|从事|成为|名|个|位|转|搞|的|员|产品|项目|大堂|客户)$|^$|[，,、]$`)
+	ownTasteZH  = lazyregexp.New(`(我|我的|更|比较|一直|个人|饮食|口味)$`)
 	// "thinking about whether to move", "about where to go"
-	deliberating = regexp.MustCompile(`^ (whether|if i |(what|where|which|when|how) ([a-z]+ )?to )`)
+	deliberating = lazyregexp.New(`^ (whether|if i |(what|where|which|when|how) ([a-z]+ )?to )`)
 	// "我的手机号", "手机号是…", not "手机号字段".
-	ownNumberZH  = regexp.MustCompile(`(我|我的|新|旧|老)$`)
-	saysNumberZH = regexp.MustCompile(`^(号|码)?(是|为|换|改|[:：0-9a-z])`)
+	ownNumberZH  = lazyregexp.New(`(我|我的|新|旧|老)$`)
+	saysNumberZH = lazyregexp.New(`^(号|码)?(是|为|换|改|[:：0-9a-z])`)
 	nounAfter    = lang.Set("life lives task tasks user users people person things thing objects use world items routine language english technology")
 )
 
@@ -120,7 +120,7 @@ func idle(name string, h hit, p piece) bool {
 }
 
 // notDueZH is what one has to do in the conversation or in general: 我得承认, 我需要更多的时间.
-var notDueZH = regexp.MustCompile(`^(要|先|再|离开|回去|去|好好|多|更|尽快|马上|赶紧|到|了|以|的|一[些点个]|你|您|说|讲|承认|想|考虑|走|睡|吃|喝|休息|放松|知道|了解|明白|思考|面对|努力|保持|提高|` +
+var notDueZH = lazyregexp.New(`^(要|先|再|离开|回去|去|好好|多|更|尽快|马上|赶紧|到|了|以|的|一[些点个]|你|您|说|讲|承认|想|考虑|走|睡|吃|喝|休息|放松|知道|了解|明白|思考|面对|努力|保持|提高|` +
 	`提升|继续|坚持|学会|注意|冷静|改变|调整|时间|帮|支持|鼓励|建议|安慰|有|是|看)`)
 
 // What one needs to do this minute or in the conversation is nothing to be done: "I need to know", "I have to say".
@@ -133,7 +133,7 @@ var editing = lang.Set("update remove delete add change edit modify adjust revis
 
 var (
 	// "we" as mankind: "how we work", "our brains".
-	genericWeEN = regexp.MustCompile(`\b(how( much| fast| often| many| well)?|why|way|ways) we\b|\b(our|us)( [a-z]+)? (lives|life|brain|` +
+	genericWeEN = lazyregexp.New(`\b(how( much| fast| often| many| well)?|why|way|ways) we\b|\b(our|us)( [a-z]+)? (lives|life|brain|` +
 		`brains|mind|minds|bodies|body|planet|world|society|species|universe|culture|history|cells|ancestors|attention|perception|` +
 		`understanding|thinking|behavior|behaviour|decisions|choices|emotions|interactions|daily|health|environment|surroundings|` +
 		`everyday|future|technology|time)\b|\bwe (all|humans|people|as humans|tend|perceive|process|interact)\b|\bwe both\b|\bof us\b|` +
@@ -154,7 +154,7 @@ func genericWe(p piece) bool {
 }
 
 // measured are quantities that people tell of themselves: age, size, weight, money.
-var measured = regexp.MustCompile(`\b(i am|am) (now |only |just |already |almost )?[0-9]{1,2}\b|[$€£¥] ?[0-9]|[0-9] ?(dollars|euros|` +
+var measured = lazyregexp.New(`\b(i am|am) (now |only |just |already |almost )?[0-9]{1,2}\b|[$€£¥] ?[0-9]|[0-9] ?(dollars|euros|` +
 	`pounds|bucks|yuan|rmb|kg|kilos|lbs|cm|feet|mph|miles|km|steps|calories|hours|minutes|percent|%)|[0-9一二两三四五六七八九十百千万]+多?(元|块|斤|公斤|千克|` +
 	`厘米|公分|米|岁|公里|步|小时|kg|cm|%|千|万)|有[0-9]+多?(个|名|位|家|台|本|张)`)
 

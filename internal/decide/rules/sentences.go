@@ -1,13 +1,13 @@
 package rules
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/memsidecar/memsidecar/internal/lang"
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 )
 
 // source is one message, prepared for matching.
@@ -123,7 +123,7 @@ func maskQuotes(norm string) string {
 	return b.String()
 }
 
-var singleQuoted = regexp.MustCompile(`(?:^|[\s(])'([A-Z0-9][^'\n]+(?:'[a-z][^'\n]*){0,3})'(?:$|[\s.,;:!?)])`)
+var singleQuoted = lazyregexp.New(`(?:^|[\s(])'([A-Z0-9][^'\n]+(?:'[a-z][^'\n]*){0,3})'(?:$|[\s.,;:!?)])`)
 
 // maskTitles masks what stands between straight single quotes and begins with a capital: 'The Old Man and the Sea'.
 func maskTitles(raw, norm string) string {
@@ -237,9 +237,9 @@ var abbreviations = lang.Set("mr mrs ms dr prof st vs etc e.g i.e a.m p.m u.s u.
 	"dec mt inc ltd jr sr")
 
 var (
-	initials = regexp.MustCompile(`^[("']*\p{Lu}(\.\p{Lu})+$`)
+	initials = lazyregexp.New(`^[("']*\p{Lu}(\.\p{Lu})+$`)
 	places   = lang.Set("l.a d.c n.y n.z u.n e.u s.f p.s")
-	surname  = regexp.MustCompile(`^ \p{Lu}\p{Ll}+`)
+	surname  = lazyregexp.New(`^ \p{Lu}\p{Ll}+`)
 )
 
 // fullStop reports whether the dot at a position ends a sentence.
@@ -266,7 +266,7 @@ func (s *source) fullStop(at, end int) bool {
 		rest[0] <= 'Z' && strings.Contains(last, ".")
 }
 
-var datedLog = regexp.MustCompile(`^\[?[0-9]{2,4}[-/][0-9]{2}[-/][0-9]{2,4}[T ][0-9:.,+Z-]+\]? *[\[(|]?(ERROR|WARN|WARNING|INFO|DEBUG|` +
+var datedLog = lazyregexp.New(`^\[?[0-9]{2,4}[-/][0-9]{2}[-/][0-9]{2,4}[T ][0-9:.,+Z-]+\]? *[\[(|]?(ERROR|WARN|WARNING|INFO|DEBUG|` +
 	`FATAL|TRACE|error|warn|info|debug)\b`)
 
 var codeStarts = []string{
@@ -377,7 +377,7 @@ func (s sentence) clauses() []piece {
 }
 
 // questionHeadZH is what a Chinese question may begin with before its question words.
-var questionHeadZH = regexp.MustCompile(`(那|请问|不知道|你|您|我|有没|觉得|认为|说|到底|应该|应|该|还|有)+$`)
+var questionHeadZH = lazyregexp.New(`(那|请问|不知道|你|您|我|有没|觉得|认为|说|到底|应该|应|该|还|有)+$`)
 
 // interrogative words begin a question, or a clause that depends on the one before: "I think of her and how I miss her".
 var interrogative = lang.Set("what where when why how who which whose")

@@ -1,11 +1,11 @@
 package rules
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/memsidecar/memsidecar/internal/lang"
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 )
 
 // "I feel lost", "I hope to find something interesting", 我想让自己变得更好: the signals are there, but each word could be said by
@@ -74,7 +74,7 @@ afraid worried anxious stressed overwhelmed helpless frustrated disappointed emb
 	`strange weird awkward embarrassing released popular famous rich`
 
 // thinZH is a Chinese statement of nothing but such words.
-var thinZH = regexp.MustCompile(`^(?:` + strings.Join(strings.Fields(`
+var thinZH = lazyregexp.New(`^(?:` + strings.Join(strings.Fields(`
 	我们 我 自己 本人 你们 你 您 他们 大家 别人 他人 有人 没有人 没人 人们 人 一些 一点儿? 一下 一个 一种 一件 一次 一直 一定 一样 一切 一番 一遍 有些 有点儿? 有的 有 没有 没 几个 许多 很多 好多 不少 多 少 每个 各种 某些 某种
 	某个 这些 那些 这样 那样 这种 那种 这个 那个 这里 那里 这 那 其他 另外 什么 怎么样? 怎样 如何 哪里 哪些 为什么
 	的 地 得 了 着 过 吗 呢 吧 啊 呀 哦 和 与 跟 同 或者?是? 还是 而且 并且 并 但是 但 可是 不过 因为 所以 如果 虽然 即使 既 又 也 都 还 就 才 再 只 却 更加 更 最 很 太 真的是? 真 非常 特别 十分 比较 相当 挺 蛮 好
@@ -149,11 +149,11 @@ func (r *Rules) weighThin(u *unit) {
 var (
 	worksEN = lang.Set("read reads reading watch watching listen listening film films movie movies book books song songs music game games " +
 		"article articles study studying learn learning")
-	worksZH = regexp.MustCompile(`电影|书|小说|音乐|歌|文章|游戏|读|听|看|学|吃|玩`)
+	worksZH = lazyregexp.New(`电影|书|小说|音乐|歌|文章|游戏|读|听|看|学|吃|玩`)
 )
 
 // points is in a taste that is for nothing named: "I enjoy that feeling", "I like things that …".
-var points = regexp.MustCompile(`这|那|它|其|某|各种|一些|许多|东西|\b(this|that|these|those|it|them|things?|something|some|someone|people|different|` +
+var points = lazyregexp.New(`这|那|它|其|某|各种|一些|许多|东西|\b(this|that|these|those|it|them|things?|something|some|someone|people|different|` +
 	`new|life|lot|lots|much|many|so|experience|experiences|moments?)\b`)
 
 // thinWords reports whether nothing is named in an English statement, which may be one of taste.

@@ -1,34 +1,33 @@
 package rules
 
 import (
-	"regexp"
-
 	"github.com/memsidecar/memsidecar/internal/lang"
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 )
 
 // Go's regular expressions run in linear time. These recognise times and quantities; all work on normalized text.
 var (
-	timeZH = regexp.MustCompile(`[明后]天|大后天|今晚|明晚|明早|后晚|下下?个?(周|星期|礼拜|月)[一二三四五六日天末]?|(这|本)?(周|星期|礼拜)[一二三四五六日天末]` +
+	timeZH = lazyregexp.New(`[明后]天|大后天|今晚|明晚|明早|后晚|下下?个?(周|星期|礼拜|月)[一二三四五六日天末]?|(这|本)?(周|星期|礼拜)[一二三四五六日天末]` +
 		`|[0-9一二三四五六七八九十]+(月[0-9一二三四五六七八九十]*[日号]?|[号日]|点|时[0-9半整])|[0-9]{1,2}[:：][0-9]{2}|[0-9]{4}[-/][0-9]{1,2}|月底|月初|年底|元旦|除夕|春节|中秋|国庆|` +
 		`五一|端午|清明|圣诞|情人节|今天(上午|中午|下午|晚上)`)
-	timeEN = regexp.MustCompile(`\b(tomorrow|tonight|(mon|tues|wednes|thurs|fri|satur|sun)days?|weekend|noon|midnight|next (week|month|` +
+	timeEN = lazyregexp.New(`\b(tomorrow|tonight|(mon|tues|wednes|thurs|fri|satur|sun)days?|weekend|noon|midnight|next (week|month|` +
 		`year|spring|summer|fall|winter)` +
 		`|(january|february|march|april|june|july|august|september|october|november|december)|(in|on|by|until|this|next|late|early) may|may [0-9]` +
 		`|at [0-9]{1,2}|[0-9]{1,2}(:[0-9]{2})? ?(am|pm|a\.m|p\.m|o'clock)|[0-9]{1,2}(st|nd|rd|th)|[0-9]{1,2}/[0-9]{1,2}|[0-9]{4}-[0-9]{2}|` +
 		`in (a|two|three|four|five|six|[0-9]+) (days?|weeks?|months?)|christmas|easter|thanksgiving|this (afternoon|evening))\b`)
 
-	detailZH = regexp.MustCompile(`[0-9][0-9.,:/%-]*[0-9%]|[0-9]|[一二两三四五六七八九十百千万半]+几?(只|条|岁|年|个月|个孩|口人|斤|公斤|块|元|号|月|小时|公里|本|台|辆|套|门|级|楼|次|` +
+	detailZH = lazyregexp.New(`[0-9][0-9.,:/%-]*[0-9%]|[0-9]|[一二两三四五六七八九十百千万半]+几?(只|条|岁|年|个月|个孩|口人|斤|公斤|块|元|号|月|小时|公里|本|台|辆|套|门|级|楼|次|` +
 		`周|倍|平米|平方|胎)|《[^》]*》?|「|“`)
-	detailEN = regexp.MustCompile(`[$€£¥]?[0-9][0-9.,:/-]*[0-9%]|[$€£¥]?[0-9]|"[^"]*"|\b(two|three|four|five|six|seven|eight|nine|ten|` +
+	detailEN = lazyregexp.New(`[$€£¥]?[0-9][0-9.,:/-]*[0-9%]|[$€£¥]?[0-9]|"[^"]*"|\b(two|three|four|five|six|seven|eight|nine|ten|` +
 		`eleven|twelve|twenty|thirty|forty|fifty|hundred|thousand)\b`)
-	latinZH = regexp.MustCompile(`[a-z][a-z+#.]+`)
+	latinZH = lazyregexp.New(`[a-z][a-z+#.]+`)
 
-	concreteZH = regexp.MustCompile(`了|[0-9]|[a-z0-9][/_=][a-z0-9]|\.[a-z]|改成|设为|换成|改为`)
-	concreteEN = regexp.MustCompile(`[0-9]|[a-z][/_=]|\b(fixed|solved|resolved|set to|changed|fix was|root cause was|was caused|turned out)\b`)
+	concreteZH = lazyregexp.New(`了|[0-9]|[a-z0-9][/_=][a-z0-9]|\.[a-z]|改成|设为|换成|改为`)
+	concreteEN = lazyregexp.New(`[0-9]|[a-z][/_=]|\b(fixed|solved|resolved|set to|changed|fix was|root cause was|was caused|turned out)\b`)
 )
 
 // matchStart is where a pattern is first found in a text, or -1.
-func matchStart(re *regexp.Regexp, s string) int {
+func matchStart(re *lazyregexp.Regexp, s string) int {
 	if at := re.FindStringIndex(s); at != nil {
 		return at[0]
 	}
@@ -36,7 +35,7 @@ func matchStart(re *regexp.Regexp, s string) int {
 }
 
 // matchEnd is where the first match of a pattern in a text ends, or 0.
-func matchEnd(re *regexp.Regexp, s string) int {
+func matchEnd(re *lazyregexp.Regexp, s string) int {
 	if at := re.FindStringIndex(s); at != nil {
 		return at[1]
 	}

@@ -1,10 +1,11 @@
 package rules
 
 import (
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 )
 
 // word puts a unit into words: its text in the third person, its quotation, its reason and kind.
@@ -44,7 +45,7 @@ func (r *Rules) word(u *unit) {
 }
 
 // stressed is a word that is set off as in Markdown.
-var stressed = regexp.MustCompile(`\*{1,3}([\pL\pN][^*\n]{0,60}?)\*{1,3}`)
+var stressed = lazyregexp.New(`\*{1,3}([\pL\pN][^*\n]{0,60}?)\*{1,3}`)
 
 // unmarked is a piece without such marks.
 func unmarked(p piece) piece {
@@ -56,17 +57,17 @@ func unmarked(p piece) piece {
 }
 
 // doThisZH begins what the bot is asked to remember to do.
-var doThisZH = regexp.MustCompile(`^.{0,8}(提醒|叫醒|通知|告诉|叫)我`)
+var doThisZH = lazyregexp.New(`^.{0,8}(提醒|叫醒|通知|告诉|叫)我`)
 
 var (
 	// How one greets, told in one breath with the matter: "my name is Linda and I'm glad to meet you".
-	meetingEN = regexp.MustCompile(`[,.]? (and|,) ?(i am |i'm |it is |it's |its )?(so |very |really |quite )*(glad|happy|nice|pleased|` +
+	meetingEN = lazyregexp.New(`[,.]? (and|,) ?(i am |i'm |it is |it's |its )?(so |very |really |quite )*(glad|happy|nice|pleased|` +
 		`great|lovely|delighted) to (meet|see|know|talk to|chat with) you( too| all)?[.!]*$`)
-	meetingZH = regexp.MustCompile(`[，,]?(我?也?(很|非常|真|十分)?(高兴|荣幸|开心|幸会)(能)?(认识|见到|遇见|遇到)(你|您)(们)?了?|请多(多)?(关照|指教))[。！!～~]*$`)
+	meetingZH = lazyregexp.New(`[，,]?(我?也?(很|非常|真|十分)?(高兴|荣幸|开心|幸会)(能)?(认识|见到|遇见|遇到)(你|您)(们)?了?|请多(多)?(关照|指教))[。！!～~]*$`)
 	// What one finds of the bot's words, before what is the matter: "That sounds good, but my days are full".
-	verdictEN = regexp.MustCompile(`^(that|this|it|these|those|they)( all)?( is| are|'s|'re)?( sounds?| seems?| looks?)?( really| very| ` +
+	verdictEN = lazyregexp.New(`^(that|this|it|these|those|they)( all)?( is| are|'s|'re)?( sounds?| seems?| looks?)?( really| very| ` +
 		`quite| all| like)*( an?)? (good|great|nice|helpful|useful|interesting|true|fine|wonderful|lovely|tempting)( [a-z]+)?,? but `)
-	verdictZH = regexp.MustCompile(`^(这|那|这个|那个)?(听(着|起来|上去)|说得|说的|想法|建议|主意)?(都|也|是|很|挺|真|蛮)*(不错|很好|挺好|有道理|可以|对)(的)?[，,]?(但是|但|不过|可是|只是)`)
+	verdictZH = lazyregexp.New(`^(这|那|这个|那个)?(听(着|起来|上去)|说得|说的|想法|建议|主意)?(都|也|是|很|挺|真|蛮)*(不错|很好|挺好|有道理|可以|对)(的)?[，,]?(但是|但|不过|可是|只是)`)
 )
 
 // withoutCourtesy is a piece without the greeting that it ends with and the verdict on the bot's words that it begins with.
@@ -86,7 +87,7 @@ func withoutCourtesy(p piece, lang string) piece {
 	return p
 }
 
-var sinceEN = regexp.MustCompile(`^(since|because|as|although|though) (i|i'm|i've|my|we)\b`)
+var sinceEN = lazyregexp.New(`^(since|because|as|although|though) (i|i'm|i've|my|we)\b`)
 
 // dropSince drops the conjunction of a subordinate clause whose main clause, a question, is not part of the piece.
 func dropSince(p piece) piece {
@@ -249,7 +250,7 @@ func ending(s, lang string) string {
 	return s
 }
 
-var trailingEN = regexp.MustCompile(`(?i)([ ,.!]+(btw|by the way|lol|lmao|haha+|hehe|tbh|fyi|you know|xd|:\)|:d))+$`)
+var trailingEN = lazyregexp.New(`(?i)([ ,.!]+(btw|by the way|lol|lmao|haha+|hehe|tbh|fyi|you know|xd|:\)|:d))+$`)
 
 func lowerFirst(s string) string {
 	c, n := utf8.DecodeRuneInString(s)

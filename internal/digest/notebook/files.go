@@ -11,7 +11,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/memsidecar/memsidecar/internal/decide"
 	"github.com/memsidecar/memsidecar/internal/digest"
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 	"github.com/memsidecar/memsidecar/internal/lang/lexical"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
@@ -200,10 +200,10 @@ func outside(text string) string {
 }
 
 var (
-	dayFile = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}\.md$`)
-	item    = regexp.MustCompile(`^(?:[-*+]|\d+[.)])\s+(?:\[[ xX]\]\s+)?`)
-	comment = regexp.MustCompile(`(?s)<!--.*?-->`)
-	fenced  = regexp.MustCompile("(?ms)^(?:```|~~~).*?(?:^(?:```|~~~)\\s*$|\\z)") //nolint:gocritic // with m, ^ is the beginning of a line
+	dayFile = lazyregexp.New(`^\d{4}-\d{2}-\d{2}\.md$`)
+	item    = lazyregexp.New(`^(?:[-*+]|\d+[.)])\s+(?:\[[ xX]\]\s+)?`)
+	comment = lazyregexp.New(`(?s)<!--.*?-->`)
+	fenced  = lazyregexp.New("(?ms)^(?:```|~~~).*?(?:^(?:```|~~~)\\s*$|\\z)") //nolint:gocritic // with m, ^ is the beginning of a line
 )
 
 // statements returns the lines and list items that a person wrote, without headings, comments, rules and code.

@@ -1,13 +1,13 @@
 package rules
 
 import (
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/memsidecar/memsidecar/internal/decide/ack"
 	"github.com/memsidecar/memsidecar/internal/digest"
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
@@ -91,7 +91,7 @@ func lackIn(content string) string {
 	return ""
 }
 
-var lack = regexp.MustCompile(`(?i)[不没坏]|\b(not|no|cannot|never)\b|n['’]t\b`)
+var lack = lazyregexp.New(`(?i)[不没坏]|\b(not|no|cannot|never)\b|n['’]t\b`)
 
 // width is the length of a text in letters; a Chinese character counts as two.
 func width(text string) (n int) {
@@ -184,7 +184,7 @@ func withoutReports(list, before []string) []string {
 }
 
 // sympathy matches phrases of a bot that give no advice.
-var sympathy = regexp.MustCompile(`(?i)别担心|不用担心|别着急|抱歉|不好意思|不客气|很高兴|听起来|我理解|好问题|希望|` +
+var sympathy = lazyregexp.New(`(?i)别担心|不用担心|别着急|抱歉|不好意思|不客气|很高兴|听起来|我理解|好问题|希望|` +
 	`\b(sorry|worry|glad|happy to|sounds (like|frustrating|annoying)|understand|great question|good question|hope|welcome|of course|sure)\b`)
 
 // advised returns the advice in a message that turned out to work: the sentences worded as advice, else the first ones that are neither
@@ -203,10 +203,10 @@ func advised(content string) string {
 	return stripped(picked(rest, anything))
 }
 
-var anything = regexp.MustCompile(`.`)
+var anything = lazyregexp.New(`.`)
 
 // picked returns the first sentences that match a pattern.
-func picked(list []string, pattern *regexp.Regexp) string {
+func picked(list []string, pattern *lazyregexp.Regexp) string {
 	text, n := "", 0
 	for _, s := range list {
 		if n == maxSentences || !pattern.MatchString(s) || width(s) < minRunes || strings.HasSuffix(s, "？") || strings.HasSuffix(s, "?") {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/memsidecar/memsidecar/internal/digest"
 	"github.com/memsidecar/memsidecar/internal/lang"
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
@@ -21,10 +22,10 @@ var (
 	//go:embed task_not.txt
 	taskNot string
 
-	labelled = regexp.MustCompile(`(?i)^[-*•·\s]*(?:\[ \]|` + lang.AnyOf(lang.Lines(regexp.QuoteMeta(taskLabels))) + `\s*(?:[:：]|\s[-–—]|—|\[ \]))\s*`)
-	done     = regexp.MustCompile(`(?i)^[-*•·\s]*\[[x✓√]\]`)
-	reminds  = regexp.MustCompile(`(?i)^` + lang.AnyOf(lang.Lines(taskReminders)) + `\s*`)
-	noTask   = regexp.MustCompile(`(?i)^` + lang.AnyOf(lang.Lines(taskNot)) + ``)
+	labelled = lazyregexp.New(`(?i)^[-*•·\s]*(?:\[ \]|` + lang.AnyOf(lang.Lines(regexp.QuoteMeta(taskLabels))) + `\s*(?:[:：]|\s[-–—]|—|\[ \]))\s*`)
+	done     = lazyregexp.New(`(?i)^[-*•·\s]*\[[x✓√]\]`)
+	reminds  = lazyregexp.New(`(?i)^` + lang.AnyOf(lang.Lines(taskReminders)) + `\s*`)
+	noTask   = lazyregexp.New(`(?i)^` + lang.AnyOf(lang.Lines(taskNot)) + ``)
 )
 
 // These patterns match what the user has to do. Only a time, adverbs and the user may come before the verb: another person as the
@@ -36,20 +37,20 @@ const (
 )
 
 var (
-	dueZH = regexp.MustCompile(headZH + `((?:` + timeZH + `|的|在|到|我们?|咱们?|也|就|都|再|必须|一定|真的|可能|估计|先|还|另外|，|,| )*?)(必须得?|需要|得|要|该)((?:[^，` +
+	dueZH = lazyregexp.New(headZH + `((?:` + timeZH + `|的|在|到|我们?|咱们?|也|就|都|再|必须|一定|真的|可能|估计|先|还|另外|，|,| )*?)(必须得?|需要|得|要|该)((?:[^，` +
 		`,。！!？?]|，再)+)`)
-	withTime = regexp.MustCompile(timeZH)
-	duty     = regexp.MustCompile(`^(?:必须得?|需要|得|该)`)
-	dueEN    = regexp.MustCompile(`(?i)^(?:(?:and|so|also|but|then|well|oh|ok|okay|today|tomorrow|tonight|this week|next week|later|first|` +
+	withTime = lazyregexp.New(timeZH)
+	duty     = lazyregexp.New(`^(?:必须得?|需要|得|该)`)
+	dueEN    = lazyregexp.New(`(?i)^(?:(?:and|so|also|but|then|well|oh|ok|okay|today|tomorrow|tonight|this week|next week|later|first|` +
 		`plus|anyway),? )*` +
 		`(?:(?:i|we)(?:'ve| have)? (?:(?:still|also|really|just|definitely|absolutely|probably) )*(?:got to|gotta|have to|need to|must|` +
 		`ought to|'ve to)|(?:still )?(?:need|have|got|gotta) to|(?:i|we) (?:still |also )?(?:have|need|got) (?:a|an|some) [a-z ]+ ` +
 		`to) (.+)`)
-	pastZH     = regexp.MustCompile(`昨|上(?:个)?(?:周|月|星期)|去年|刚才|之前就|[了过][。.！!]?$`)
-	asks       = regexp.MustCompile(`[?？]\s*$|(?:吗|么|呢|吧)[。.！!？?~～]*$|什么|怎么|为什么|哪|是不是|要不要|多少`)
+	pastZH     = lazyregexp.New(`昨|上(?:个)?(?:周|月|星期)|去年|刚才|之前就|[了过][。.！!]?$`)
+	asks       = lazyregexp.New(`[?？]\s*$|(?:吗|么|呢|吧)[。.！!？?~～]*$|什么|怎么|为什么|哪|是不是|要不要|多少`)
 	trailing   = strings.NewReplacer("吗", "", "吧", "", "？", "", "?", "")
-	endOfZH    = regexp.MustCompile(`[，,。！!；;\n]`)
-	tooGeneral = regexp.MustCompile(`^(?:了|一下|他|她|它|你|您|什么|这|那|哪)`)
+	endOfZH    = lazyregexp.New(`[，,。！!；;\n]`)
+	tooGeneral = lazyregexp.New(`^(?:了|一下|他|她|它|你|您|什么|这|那|哪)`)
 )
 
 // tasks returns what the user has to do: notes, reminders, and things said to be due.

@@ -35,7 +35,7 @@ func New(target provider.Target, key secret.Value, dimensions int) (*Embedder, e
 	if err != nil {
 		return nil, err
 	}
-	return &Embedder{target: target, dimensions: dimensions, client: client, failure: provider.Failures(target, key)}, nil
+	return &Embedder{target: target, dimensions: dimensions, client: client, failure: provider.ErrorConverter(target, key)}, nil
 }
 
 // Fingerprint implements embed.Embedder.
@@ -54,7 +54,7 @@ func (e *Embedder) Embed(ctx context.Context, purpose embed.Purpose, texts []str
 		task = genai.TaskTypeRetrievalQuery
 	}
 	return embed.InBatches(ctx, texts, embed.Batches{
-		Size: batchSize, Dimensions: e.dimensions, Unusable: func(err error) error { return provider.Unusable(e.target, err) },
+		Size: batchSize, Dimensions: e.dimensions, Unusable: func(err error) error { return provider.UnusableAnswer(e.target, err) },
 		Call: func(ctx context.Context, texts []string) ([][]float32, error) { return e.call(ctx, task, texts) },
 	})
 }

@@ -40,7 +40,7 @@ var _ embed.Embedder = (*Embedder)(nil)
 func New(target provider.Target, key secret.Value, dimensions int) *Embedder {
 	return &Embedder{
 		target: target, dimensions: dimensions, service: openai.NewEmbeddingService(provider.OpenAIOptions(target, key)...),
-		failure: provider.Failures(target, key),
+		failure: provider.ErrorConverter(target, key),
 	}
 }
 
@@ -57,7 +57,7 @@ func (e *Embedder) Calibration() embed.Calibration { return embed.ModelCalibrati
 func (e *Embedder) Embed(ctx context.Context, _ embed.Purpose, texts []string) ([][]float32, error) {
 	return embed.InBatches(ctx, texts, embed.Batches{
 		Size: batchSize, Dimensions: e.dimensions, Call: e.split,
-		Unusable: func(err error) error { return provider.Unusable(e.target, err) },
+		Unusable: func(err error) error { return provider.UnusableAnswer(e.target, err) },
 	})
 }
 

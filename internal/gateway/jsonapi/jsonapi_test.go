@@ -117,8 +117,8 @@ func TestDecodeNamesAllWrongFieldsUpToALimit(t *testing.T) {
 	}
 }
 
-// TestFormerNamesAreNamesOfToday: what a former name stands for exists, and no name of today is taken for a former one.
-func TestFormerNamesAreNamesOfToday(t *testing.T) {
+// TestFormerNamesMapToCurrentNames: The replacement of a former name exists, and no current name is mistaken for a former one.
+func TestFormerNamesMapToCurrentNames(t *testing.T) {
 	for former, now := range jsonapi.FormerCalls {
 		if methodAt(t, now) == nil {
 			t.Errorf("%s stands for %s, which does not exist", former, now)

@@ -2,7 +2,6 @@ package compare
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/memsidecar/memsidecar/internal/lang/dates"
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 	"github.com/memsidecar/memsidecar/internal/lang/lexical"
 	"github.com/memsidecar/memsidecar/internal/lang/numbers"
 )
@@ -139,13 +139,13 @@ func date(d dates.WrittenDate, words string) string {
 }
 
 var (
-	zeroHour = regexp.MustCompile(`^0\d:`)
+	zeroHour = lazyregexp.New(`^0\d:`)
 	// metres are 1米75 and 1.75m, as people give their height.
-	metres = regexp.MustCompile(`([12一二])(?:米|m)([0-9]{1,2}\b|[一二三四五六七八九]{1,2})()|\b([12])\.([0-9]{1,2}) ?(?:米|m\b)`)
+	metres = lazyregexp.New(`([12一二])(?:米|m)([0-9]{1,2}\b|[一二三四五六七八九]{1,2})()|\b([12])\.([0-9]{1,2}) ?(?:米|m\b)`)
 	// plainDigits are digits that stay unchanged: "0123" of a phone number is not 123.
-	plainDigits = regexp.MustCompile(`^[0-9]+$`)
+	plainDigits = lazyregexp.New(`^[0-9]+$`)
 	// unsettled matches Chinese numerals that do not name one number: 三四只, 二三十.
-	unsettled = regexp.MustCompile(`[一二三四五六七八九两]{2}|几|[〇零]`)
+	unsettled = lazyregexp.New(`[一二三四五六七八九两]{2}|几|[〇零]`)
 )
 
 // lengths are the places of metres in a text.
@@ -186,8 +186,8 @@ var units = func() map[string]string {
 }()
 
 var (
-	unitAfter = regexp.MustCompile(`^ ?(\p{Han}{1,3}|[a-z]+|%)`)
-	moneyBefo = regexp.MustCompile(`([$¥€])\s?$`)
+	unitAfter = lazyregexp.New(`^ ?(\p{Han}{1,3}|[a-z]+|%)`)
+	moneyBefo = lazyregexp.New(`([$¥€])\s?$`)
 )
 
 // amounts finds numbers that say how many or how much, in a text without dates and times.

@@ -1,11 +1,12 @@
 package dates
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 )
 
 // Both scripts are written out, since positions are those of the text.
@@ -17,18 +18,18 @@ const (
 )
 
 var (
-	fullDateZH = regexp.MustCompile(`([0-9]{4}|[一二][零〇一二三四五六七八九]{3})年(` + digitsZH + `{1,3})月(?:(` + digitsZH + `{1,3})[日号號])?`)
-	yearZH     = regexp.MustCompile(`([0-9]{4}|二[零〇][零〇一二三四五六七八九]{2})年`)
-	nearYearZH = regexp.MustCompile(`(大前年|前年|去年|今年|明年|后年|後年)(?:的)?(?:(` + digitsZH + `{1,3})月(?:份|(` + digitsZH + `{1,3})[日号號])?)?`)
-	monthDayZH = regexp.MustCompile(`(` + digitsZH + `{1,3})月(?:(` + digitsZH + `{1,3})[日号號])?`)
-	nearMonth  = regexp.MustCompile(`(` + thisZH + `)月(?:(` + digitsZH + `{1,3})[日号號])?`)
-	nearDayZH  = regexp.MustCompile(`大前天|大后天|大後天|前天|昨天|今天|明天|后天|後天|前晚|昨晚|今晚|明晚|后晚|後晚|今早|明早|今晨|昨夜|今夜|昨日|今日|明日`)
-	weekdayZH  = regexp.MustCompile(`(` + thisZH + `)?` + weekZH + `([一二三四五六日天末])`)
-	nearWeekZH = regexp.MustCompile(`(` + thisZH + `)` + weekZH)
-	offsetZH   = regexp.MustCompile(`(` + countZH + `)(天|日|周|週|个星期|個星期|星期|个礼拜|個禮拜|礼拜|禮拜|个月|個月|年)(?:(?:以|之)?(后|後|前))`)
-	closing    = regexp.MustCompile(`[月年][底末]`)
-	partZH     = regexp.MustCompile(`凌晨|半夜|清晨|早晨|早上|上午|中午|下午|傍晚|晚上|夜里|夜裡|夜裏|深夜|晚间|晚間`)
-	clockZH    = regexp.MustCompile(`(` + digitsZH + `{1,3}|[两兩])(?:点钟|點鐘|点整|點整|点|點|时|時)(?:(半)|(一刻|三刻)|(` + digitsZH + `{1,3})分?)?`)
+	fullDateZH = lazyregexp.New(`([0-9]{4}|[一二][零〇一二三四五六七八九]{3})年(` + digitsZH + `{1,3})月(?:(` + digitsZH + `{1,3})[日号號])?`)
+	yearZH     = lazyregexp.New(`([0-9]{4}|二[零〇][零〇一二三四五六七八九]{2})年`)
+	nearYearZH = lazyregexp.New(`(大前年|前年|去年|今年|明年|后年|後年)(?:的)?(?:(` + digitsZH + `{1,3})月(?:份|(` + digitsZH + `{1,3})[日号號])?)?`)
+	monthDayZH = lazyregexp.New(`(` + digitsZH + `{1,3})月(?:(` + digitsZH + `{1,3})[日号號])?`)
+	nearMonth  = lazyregexp.New(`(` + thisZH + `)月(?:(` + digitsZH + `{1,3})[日号號])?`)
+	nearDayZH  = lazyregexp.New(`大前天|大后天|大後天|前天|昨天|今天|明天|后天|後天|前晚|昨晚|今晚|明晚|后晚|後晚|今早|明早|今晨|昨夜|今夜|昨日|今日|明日`)
+	weekdayZH  = lazyregexp.New(`(` + thisZH + `)?` + weekZH + `([一二三四五六日天末])`)
+	nearWeekZH = lazyregexp.New(`(` + thisZH + `)` + weekZH)
+	offsetZH   = lazyregexp.New(`(` + countZH + `)(天|日|周|週|个星期|個星期|星期|个礼拜|個禮拜|礼拜|禮拜|个月|個月|年)(?:(?:以|之)?(后|後|前))`)
+	closing    = lazyregexp.New(`[月年][底末]`)
+	partZH     = lazyregexp.New(`凌晨|半夜|清晨|早晨|早上|上午|中午|下午|傍晚|晚上|夜里|夜裡|夜裏|深夜|晚间|晚間`)
+	clockZH    = lazyregexp.New(`(` + digitsZH + `{1,3}|[两兩])(?:点钟|點鐘|点整|點整|点|點|时|時)(?:(半)|(一刻|三刻)|(` + digitsZH + `{1,3})分?)?`)
 )
 
 var partsZH = map[string]Part{
@@ -163,10 +164,10 @@ func (f *finder) monthsZH() {
 }
 
 // bornZH follow 后天 where it means "acquired", not a day.
-var bornZH = regexp.MustCompile(`^(的?(努力|培养|培養|形成|养成|養成|教育)|性|不足|免疫)`)
+var bornZH = lazyregexp.New(`^(的?(努力|培养|培養|形成|养成|養成|教育)|性|不足|免疫)`)
 
 // ageZH follow 今天 where it means nowadays, and stand before 明天 where it means the future.
-var ageZH = regexp.MustCompile(`^的?(社会|社會|时代|時代|年轻人|年輕人|世界|我们|我們|年代|中国|中國|孩子们)|^的(我|自己)`)
+var ageZH = lazyregexp.New(`^的?(社会|社會|时代|時代|年轻人|年輕人|世界|我们|我們|年代|中国|中國|孩子们)|^的(我|自己)`)
 
 func (f *finder) daysZH() {
 	f.each(nearDayZH, func(start, end int, g []string) {
@@ -219,12 +220,12 @@ func (f *finder) daysZH() {
 }
 
 var (
-	usualZH = regexp.MustCompile(`^[^，,。；]{0,6}(都|一般|通常|经常|經常|总是|總是|常常|偶尔|偶爾|固定|照例)`)
+	usualZH = lazyregexp.New(`^[^，,。；]{0,6}(都|一般|通常|经常|經常|总是|總是|常常|偶尔|偶爾|固定|照例)`)
 	// What follows a day of the week that is a range, or a number of something: "周一到周五", "上周三次".
-	rangeZH = regexp.MustCompile(`^` + weekZH + `[一二三四五六日天末]|^(到|至|-|—|~|～|、|和|或)` + weekZH + `?[一二三四五六日天末](都|每|上|，|,|。|$|的|我|要|晚|早|下|` +
+	rangeZH = lazyregexp.New(`^` + weekZH + `[一二三四五六日天末]|^(到|至|-|—|~|～|、|和|或)` + weekZH + `?[一二三四五六日天末](都|每|上|，|,|。|$|的|我|要|晚|早|下|` +
 		`中)|^(到|至|-|—|~|～|、|和|或)` + weekZH)
-	measureZH = regexp.MustCompile(`^(次|天|个|個|节|節|场|場|遍|回|趟|门|門|篇|位|人|小时|小時|家|本|顿|頓|公里|共|起|直|定|样|樣|些|边|邊|圈|岁|歲|块|塊)`)
-	idleZH    = regexp.MustCompile(`^(会|會|喜欢|喜歡|爱|愛|休息|双休|雙休|不上班|加班|基本|也|不)`)
+	measureZH = lazyregexp.New(`^(次|天|个|個|节|節|场|場|遍|回|趟|门|門|篇|位|人|小时|小時|家|本|顿|頓|公里|共|起|直|定|样|樣|些|边|邊|圈|岁|歲|块|塊)`)
+	idleZH    = lazyregexp.New(`^(会|會|喜欢|喜歡|爱|愛|休息|双休|雙休|不上班|加班|基本|也|不)`)
 )
 
 func (f *finder) weeksZH() {
@@ -289,8 +290,8 @@ func (f *finder) offsetsZH() {
 
 // pointsZH follow 一点 and 两点 where they are "a bit" and "two points", and stand before them.
 var (
-	pointsZH = regexp.MustCompile(`^(建议|建議|意见|意見|原因|想法|希望|要求|理由|都|也|儿|兒|问题|問題|不|吗|没|小)`)
-	dayNamed = regexp.MustCompile(weekZH + `[一二三四五六]$`)
+	pointsZH = lazyregexp.New(`^(建议|建議|意见|意見|原因|想法|希望|要求|理由|都|也|儿|兒|问题|問題|不|吗|没|小)`)
+	dayNamed = lazyregexp.New(weekZH + `[一二三四五六]$`)
 	bitZH    = "有这這那第几幾早晚快慢多少好大小差一上下面各分以了"
 )
 

@@ -1,9 +1,9 @@
 package dates
 
 import (
-	"regexp"
 	"strings"
 
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 	"github.com/memsidecar/memsidecar/internal/lang/numbers"
 )
 
@@ -15,13 +15,13 @@ type Clock struct {
 }
 
 var (
-	writtenClock12 = regexp.MustCompile(`\b(\d{1,2})(?:[:.](\d{2}))?\s?(a\.?m\b|p\.?m\b)\.?`)
-	writtenClock24 = regexp.MustCompile(`\b(\d{1,2}):([0-5]\d)(?::[0-5]\d)?\b`)
-	writtenClockZH = regexp.MustCompile(`(凌晨|早上|早晨|清晨|上午|早|中午|下午|傍晚|晚上|今晚|明晚|夜里|晚)?(\d{1,2}|[零一二两三四五六七八九十]{1,3})(?:点|时(?:[^间候常]|$))(钟|整|` +
+	writtenClock12 = lazyregexp.New(`\b(\d{1,2})(?:[:.](\d{2}))?\s?(a\.?m\b|p\.?m\b)\.?`)
+	writtenClock24 = lazyregexp.New(`\b(\d{1,2}):([0-5]\d)(?::[0-5]\d)?\b`)
+	writtenClockZH = lazyregexp.New(`(凌晨|早上|早晨|清晨|上午|早|中午|下午|傍晚|晚上|今晚|明晚|夜里|晚)?(\d{1,2}|[零一二两三四五六七八九十]{1,3})(?:点|时(?:[^间候常]|$))(钟|整|` +
 		`半|一刻|三刻|(\d{1,2}|[零一二三四五六七八九十]{1,3})分?)?`)
-	writtenPastHour = regexp.MustCompile(`\b(half|quarter|ten|five|twenty) (past|to) (one|two|three|four|five|six|seven|eight|nine|ten|` +
+	writtenPastHour = lazyregexp.New(`\b(half|quarter|ten|five|twenty) (past|to) (one|two|three|four|five|six|seven|eight|nine|ten|` +
 		`eleven|twelve|\d{1,2})\b`)
-	writtenOClock = regexp.MustCompile(`\b(one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\d{1,2}) o'?clock\b`)
+	writtenOClock = lazyregexp.New(`\b(one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\d{1,2}) o'?clock\b`)
 )
 
 // Clocks finds the times of day of a folded text.

@@ -1,9 +1,9 @@
 package dates
 
 import (
-	"regexp"
 	"strings"
 
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 	"github.com/memsidecar/memsidecar/internal/lang/numbers"
 )
 
@@ -65,7 +65,7 @@ func has(text string, words ...string) bool {
 }
 
 // findAll returns the matches of a pattern if the text may hold one.
-func findAll(re *regexp.Regexp, text []byte, may bool) [][]int {
+func findAll(re *lazyregexp.Regexp, text []byte, may bool) [][]int {
 	if !may {
 		return nil
 	}

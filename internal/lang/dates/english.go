@@ -1,12 +1,12 @@
 package dates
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 	"unicode"
 
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 	"github.com/memsidecar/memsidecar/internal/lang/numbers"
 )
 
@@ -18,32 +18,32 @@ const (
 )
 
 var (
-	isoDate    = regexp.MustCompile(`\b(\d{4})([-/.])(\d{1,2})([-/.])(\d{1,2})\b`)
-	monthDay   = regexp.MustCompile(`(?i)\b(` + monthsEN + `)\b\.? +(?:the )?(\d{1,2})(?:st|nd|rd|th)?\b(?:,? +(\d{4})\b)?`)
-	dayMonth   = regexp.MustCompile(`(?i)\b(?:the )?(\d{1,2})(?:st|nd|rd|th)?(?: of)? +(` + monthsEN + `)\b(?:\.?,? +(\d{4})\b)?`)
-	monthYear  = regexp.MustCompile(`(?i)\b(` + monthsEN + `)\b\.?,? +(?:of )?(\d{4})\b`)
-	monthAlone = regexp.MustCompile(`(?i)\b(?:in|by|until|till|since|during|of|early|late|mid|around|(last|next|this))[ -](` + monthsEN + `)\b`)
-	nearDays   = regexp.MustCompile(`(?i)\b(the day after tomorrow|day after tomorrow|the day before yesterday|day before yesterday|today|` +
+	isoDate    = lazyregexp.New(`\b(\d{4})([-/.])(\d{1,2})([-/.])(\d{1,2})\b`)
+	monthDay   = lazyregexp.New(`(?i)\b(` + monthsEN + `)\b\.? +(?:the )?(\d{1,2})(?:st|nd|rd|th)?\b(?:,? +(\d{4})\b)?`)
+	dayMonth   = lazyregexp.New(`(?i)\b(?:the )?(\d{1,2})(?:st|nd|rd|th)?(?: of)? +(` + monthsEN + `)\b(?:\.?,? +(\d{4})\b)?`)
+	monthYear  = lazyregexp.New(`(?i)\b(` + monthsEN + `)\b\.?,? +(?:of )?(\d{4})\b`)
+	monthAlone = lazyregexp.New(`(?i)\b(?:in|by|until|till|since|during|of|early|late|mid|around|(last|next|this))[ -](` + monthsEN + `)\b`)
+	nearDays   = lazyregexp.New(`(?i)\b(the day after tomorrow|day after tomorrow|the day before yesterday|day before yesterday|today|` +
 		`tonight|tomorrow|tmrw|tmr|yesterday|last night|yesterday night|tomorrow night|this (?:morning|afternoon|evening))\b`)
-	inUnits    = regexp.MustCompile(`(?i)\bin (` + countEN + `) (day|week|month|year)s?(?:'? time)?\b`)
-	unitsAgo   = regexp.MustCompile(`(?i)\b(` + countEN + `) (day|week|month|year)s? (ago|from (?:now|today))\b`)
-	weekday    = regexp.MustCompile(`(?i)\b(?:(last|next|this coming|this past|this|coming|past) )?(` + weekdaysEN + `)\b`)
-	weekdayAbb = regexp.MustCompile(`\b(?:((?i:last|next|this coming|this|on|by|until|till)) )?(Mon|Tues?|Wed|Thu(?:rs?)?|Fri|Sat|Sun|mon|` +
+	inUnits    = lazyregexp.New(`(?i)\bin (` + countEN + `) (day|week|month|year)s?(?:'? time)?\b`)
+	unitsAgo   = lazyregexp.New(`(?i)\b(` + countEN + `) (day|week|month|year)s? (ago|from (?:now|today))\b`)
+	weekday    = lazyregexp.New(`(?i)\b(?:(last|next|this coming|this past|this|coming|past) )?(` + weekdaysEN + `)\b`)
+	weekdayAbb = lazyregexp.New(`\b(?:((?i:last|next|this coming|this|on|by|until|till)) )?(Mon|Tues?|Wed|Thu(?:rs?)?|Fri|Sat|Sun|mon|` +
 		`tues?|wed|thu(?:rs?)?|fri|sat|sun)\b`)
-	weekend = regexp.MustCompile(`(?i)\b(?:(last|next|this coming|this past|this|coming|past|the) )weekend\b`)
-	periods = regexp.MustCompile(`(?i)\b(last|next|this) (week|month|year)\b`)
-	partEN  = regexp.MustCompile(`(?i)\b(?:in the )?(morning|afternoon|evening)\b|\b(?:at )?(night)\b`)
+	weekend = lazyregexp.New(`(?i)\b(?:(last|next|this coming|this past|this|coming|past|the) )weekend\b`)
+	periods = lazyregexp.New(`(?i)\b(last|next|this) (week|month|year)\b`)
+	partEN  = lazyregexp.New(`(?i)\b(?:in the )?(morning|afternoon|evening)\b|\b(?:at )?(night)\b`)
 
-	clock12  = regexp.MustCompile(`(?i)\b(\d{1,2})(?:[:.](\d{2}))? ?(a\.m\.|p\.m\.|am|pm)`)
-	clock24  = regexp.MustCompile(`\b(\d{1,2})[:：](\d{2})\b`)
-	oclock   = regexp.MustCompile(`(?i)\b(\d{1,2}|` + countEN + `) o['’]clock\b`)
-	atHour   = regexp.MustCompile(`(?i)\bat (\d{1,2}|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)\b`)
-	pastHour = regexp.MustCompile(`(?i)\b(half|(?:a )?quarter|five|ten|twenty|twenty[- ]five) (past|to) (\d{1,2}|one|two|three|four|five|` +
+	clock12  = lazyregexp.New(`(?i)\b(\d{1,2})(?:[:.](\d{2}))? ?(a\.m\.|p\.m\.|am|pm)`)
+	clock24  = lazyregexp.New(`\b(\d{1,2})[:：](\d{2})\b`)
+	oclock   = lazyregexp.New(`(?i)\b(\d{1,2}|` + countEN + `) o['’]clock\b`)
+	atHour   = lazyregexp.New(`(?i)\bat (\d{1,2}|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)\b`)
+	pastHour = lazyregexp.New(`(?i)\b(half|(?:a )?quarter|five|ten|twenty|twenty[- ]five) (past|to) (\d{1,2}|one|two|three|four|five|` +
 		`six|seven|eight|nine|ten|eleven|twelve)\b`)
-	namedHour = regexp.MustCompile(`(?i)\b(noon|midday|midnight)\b`)
+	namedHour = lazyregexp.New(`(?i)\b(noon|midday|midnight)\b`)
 )
 
-// number reads digits of both widths, English words and Chinese characters; -1 when there is no number.
+// number parses half-width and full-width digits, English words and Chinese numerals. It returns -1 if the text is not a number.
 func number(text string) int {
 	n, ok := numbers.ParseInt(strings.Map(func(r rune) rune {
 		switch {
@@ -60,7 +60,7 @@ func number(text string) int {
 	return n
 }
 
-// monthEN is the month that a name begins with.
+// monthEN returns the month, 1 to 12, of a name or an abbreviation that monthsEN matches.
 func monthEN(name string) int {
 	return strings.Index("janfebmaraprmayjunjulaugsepoctnovdec", strings.ToLower(name)[:3])/3 + 1
 }
@@ -69,8 +69,9 @@ func weekdayEN(name string) time.Weekday {
 	return time.Weekday(strings.Index("sunmontuewedthufrisat", strings.ToLower(name)[:3]) / 3)
 }
 
-// each calls do with the positions of every match; groups that did not take part are "".
-func (f *finder) each(re *regexp.Regexp, do func(start, end int, groups []string)) {
+// each calls do for every match of re with its byte offsets and its groups. groups[0] is the whole match; a group that matched nothing
+// is "".
+func (f *finder) each(re *lazyregexp.Regexp, do func(start, end int, groups []string)) {
 	for _, at := range re.FindAllStringSubmatchIndex(f.text, -1) {
 		groups := make([]string, len(at)/2)
 		for g := range groups {
@@ -158,14 +159,15 @@ func (f *finder) monthAlone(start, end int, g []string) {
 	}
 }
 
-// countsOn reports whether what stands behind a number is counted by it: "may 5 people".
+// countsOn reports whether the number before end is no day, because it counts the next word ("may 5 people") or is the hour of a clock
+// time ("may 5:30").
 func (f *finder) countsOn(end int) bool {
 	word, _, _ := strings.Cut(strings.TrimLeft(f.after(end, 16), " "), " ")
 	return strings.HasPrefix(f.after(end, 1), ":") ||
 		slices.Contains([]string{"people", "days", "times", "hours", "years", "%"}, strings.TrimRight(word, ".,!?"))
 }
 
-// lastWord is the word in front of a position, when only spaces stand between.
+// lastWord returns the word before a position, or "" if more than spaces are between them.
 func (f *finder) lastWord(at int) string {
 	head := strings.TrimRight(f.before(at, 24), " ")
 	return head[strings.LastIndexAny(head, " \n\t,.;:!?，。")+1:]
@@ -180,7 +182,8 @@ func (f *finder) followedBy(end int, starts ...string) bool {
 	return slices.ContainsFunc(starts, func(s string) bool { return strings.HasPrefix(rest, s) })
 }
 
-var nowadays = regexp.MustCompile(`^['’]s (world|youth|society|generation|kids|young|age|economy|market|standards|children|teens)|^ ` +
+// nowadays matches what follows "today" where it means the present age: "today's youth", "today's day and age".
+var nowadays = lazyregexp.New(`^['’]s (world|youth|society|generation|kids|young|age|economy|market|standards|children|teens)|^ ` +
 	`?['’]?s? ?and age`)
 
 func (f *finder) daysEN() {
@@ -233,7 +236,7 @@ func (f *finder) offsetsEN() {
 	})
 }
 
-// recurs are the words that make a day of the week every such day, or one of many.
+// recurs are the words before a weekday that then is no single date: "every Monday", "a busy Monday", "Black Friday".
 var recurs = []string{
 	"every", "each", "any", "all", "some", "most", "one", "a", "an", "the", "my", "our", "your", "his", "her", "their", "its", "that", "other",
 	"great", "nice", "bad", "rough", "long", "busy", "lovely", "lazy", "typical", "normal", "terrible", "awful", "perfect", "wonderful",
@@ -255,7 +258,7 @@ func (f *finder) weekdaysEN() {
 	})
 }
 
-var rangeEN = regexp.MustCompile(`^ ?(to|through|thru|till|until|-|–|—|&|and|or) ?(mon|tue|wed|thu|fri|sat|sun)`)
+var rangeEN = lazyregexp.New(`^ ?(to|through|thru|till|until|-|–|—|&|and|or) ?(mon|tue|wed|thu|fri|sat|sun)`)
 
 func (f *finder) weekday(start, end int, which, name string) {
 	d := weekdayEN(name)
@@ -306,7 +309,7 @@ func (f *finder) periodsEN() {
 	})
 	f.each(periods, func(start, end int, g []string) {
 		n := map[string]int{"last": -1, "next": 1}[strings.ToLower(g[1])]
-		if f.precededBy(start, "the", "my", "every", "each", "of the", "day", "time") || f.followedBy(end, "s", "-", "end") {
+		if f.precededBy(start, "the", "my", "every", "each", "day", "time") || f.followedBy(end, "s", "-", "end") {
 			return
 		}
 		switch strings.ToLower(g[2]) {
@@ -366,7 +369,7 @@ func (f *finder) pastHour(start, end int, g []string) {
 	switch {
 	case strings.HasSuffix(strings.ToLower(g[1]), "quarter"):
 		minute = 15
-	case minute == 0:
+	case minute == 0: // "twenty-five"
 		minute = 25
 	}
 	hour := number(g[3])
@@ -379,8 +382,8 @@ func (f *finder) pastHour(start, end int, g []string) {
 	f.clock(start, end, hour, minute, true, false, false)
 }
 
-var clauseEnd = regexp.MustCompile(`(?i)^\s*($|[,.;!?)，。]|(on|this|next|tomorrow|today|tonight|in|with|for|and|but|so|sharp|i|we|mon|tue|` +
+var clauseEnd = lazyregexp.New(`(?i)^\s*($|[,.;!?)，。]|(on|this|next|tomorrow|today|tonight|in|with|for|and|but|so|sharp|i|we|mon|tue|` +
 	`wed|thu|fri|sat|sun)[a-z]*\b)`)
 
-// endsClause reports whether nothing follows that a number could count: "at 3 on Friday", not "at 5 places".
+// endsClause reports whether the number before end counts nothing that follows: "at 3 on Friday", but not "at 5 places".
 func (f *finder) endsClause(end int) bool { return clauseEnd.MatchString(f.after(end, 16)) }

@@ -1,39 +1,39 @@
 package dates
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 	"github.com/memsidecar/memsidecar/internal/lang/numbers"
 )
 
 // relativeDays are words that mean a day, or one of a few: from and to count from the day of the message.
 var relativeDays = []struct {
-	re       *regexp.Regexp
+	re       *lazyregexp.Regexp
 	from, to int
 }{
-	{regexp.MustCompile(`今天|今日|今早|今晚|今夜|刚才|刚刚|现在|\btoday\b|\btonight\b|\bthis (morning|afternoon|evening)\b|\bnow\b|\bjust\b`), 0, 0},
-	{regexp.MustCompile(`明天|明日|明早|明晚|明儿|次日|第二天|\btomorrow\b|\btmrw?\b|\bnext day\b`), 1, 1},
-	{regexp.MustCompile(`后天|\bday after tomorrow\b`), 2, 2},
-	{regexp.MustCompile(`大后天`), 3, 3},
-	{regexp.MustCompile(`昨天|昨日|昨晚|昨夜|昨儿|\byesterday\b|\blast night\b`), -1, -1},
-	{regexp.MustCompile(`前天|\bday before yesterday\b`), -2, -2},
-	{regexp.MustCompile(`大前天`), -3, -3},
-	{regexp.MustCompile(`前几天|最近|\b(the )?other day\b|\ba few days ago\b|\brecently\b`), -7, 0},
-	{regexp.MustCompile(`过几天|这几天|\bin a few days\b|\bsoon\b`), 0, 7},
+	{lazyregexp.New(`今天|今日|今早|今晚|今夜|刚才|刚刚|现在|\btoday\b|\btonight\b|\bthis (morning|afternoon|evening)\b|\bnow\b|\bjust\b`), 0, 0},
+	{lazyregexp.New(`明天|明日|明早|明晚|明儿|次日|第二天|\btomorrow\b|\btmrw?\b|\bnext day\b`), 1, 1},
+	{lazyregexp.New(`后天|\bday after tomorrow\b`), 2, 2},
+	{lazyregexp.New(`大后天`), 3, 3},
+	{lazyregexp.New(`昨天|昨日|昨晚|昨夜|昨儿|\byesterday\b|\blast night\b`), -1, -1},
+	{lazyregexp.New(`前天|\bday before yesterday\b`), -2, -2},
+	{lazyregexp.New(`大前天`), -3, -3},
+	{lazyregexp.New(`前几天|最近|\b(the )?other day\b|\ba few days ago\b|\brecently\b`), -7, 0},
+	{lazyregexp.New(`过几天|这几天|\bin a few days\b|\bsoon\b`), 0, 7},
 }
 
 var (
-	anyWeekZH  = regexp.MustCompile(`(上上|上|这|本|下下|下)?(一)?个?(周|星期|礼拜)(末|[一二三四五六日天])?`)
-	anyWeekEN  = regexp.MustCompile(`\b(?:(last|this|next|coming|past) )?(week|weekend)\b`)
-	dayOfWeek  = regexp.MustCompile(`\b(mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?s?\b`)
-	anyMonthZH = regexp.MustCompile(`(上|这|本|下|当)个?月|月底|月初|月末`)
-	anyMonthEN = regexp.MustCompile(`\b(last|this|next|coming|past|end of the|beginning of the) month\b`)
-	anyYearZH  = regexp.MustCompile(`前年|去年|今年|明年|后年|年底|年初|年末`)
-	anyYearEN  = regexp.MustCompile(`\b(last|this|next) (year|spring|summer|autumn|fall|winter)\b|\b(end of the|new) year\b`)
-	distance   = regexp.MustCompile(`(\d{1,3}|[一二两三四五六七八九十百半]{1,4}|\b(?:an?|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|` +
+	anyWeekZH  = lazyregexp.New(`(上上|上|这|本|下下|下)?(一)?个?(周|星期|礼拜)(末|[一二三四五六日天])?`)
+	anyWeekEN  = lazyregexp.New(`\b(?:(last|this|next|coming|past) )?(week|weekend)\b`)
+	dayOfWeek  = lazyregexp.New(`\b(mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?s?\b`)
+	anyMonthZH = lazyregexp.New(`(上|这|本|下|当)个?月|月底|月初|月末`)
+	anyMonthEN = lazyregexp.New(`\b(last|this|next|coming|past|end of the|beginning of the) month\b`)
+	anyYearZH  = lazyregexp.New(`前年|去年|今年|明年|后年|年底|年初|年末`)
+	anyYearEN  = lazyregexp.New(`\b(last|this|next) (year|spring|summer|autumn|fall|winter)\b|\b(end of the|new) year\b`)
+	distance   = lazyregexp.New(`(\d{1,3}|[一二两三四五六七八九十百半]{1,4}|\b(?:an?|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|` +
 		`twenty|thirty|couple of|few)\b)\s?个?(天|日|周|星期|礼拜|月|年|days?|weeks?|months?|years?)`)
 	holidays = map[string][2]int{
 		"元旦": {1, 1}, "情人节": {2, 14}, "妇女节": {3, 8}, "愚人节": {4, 1}, "劳动节": {5, 1}, "五一": {5, 1}, "儿童节": {6, 1}, "六一": {6, 1}, "教师节": {9, 10},
@@ -42,7 +42,7 @@ var (
 		"new year's eve": {12, 31},
 	}
 	// Holidays without a fixed date, and seasons, may be any day of the year before or after.
-	moving = regexp.MustCompile(`春节|过年|除夕|元宵|清明|端午|七夕|中秋|重阳|冬至|春天|夏天|秋天|冬天|暑假|寒假|\beaster|\bthanksgiving|\bramadan|\bdiwali|\bhanukkah|\blunar`)
+	moving = lazyregexp.New(`春节|过年|除夕|元宵|清明|端午|七夕|中秋|重阳|冬至|春天|夏天|秋天|冬天|暑假|寒假|\beaster|\bthanksgiving|\bramadan|\bdiwali|\bhanukkah|\blunar`)
 )
 
 // Span is a period of whole days.

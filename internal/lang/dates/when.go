@@ -12,12 +12,12 @@ package dates
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
@@ -147,8 +147,8 @@ type atom struct {
 	part       Part
 	hour, min  int
 	exact      bool // the minute is named
-	unsure     bool
-	needs      bool // means a time only beside a day or a part of one: "morning", "一点"
+	unsure     bool // the hour may be 12 hours later
+	needs      bool // means a time only next to a day or a part of a day: "morning", "一点"
 }
 
 type atomKind int
@@ -228,7 +228,7 @@ func isOffset(a *atom)  { a.calendar.Offset = true }
 
 func withPart(p Part) func(*atom) { return func(a *atom) { a.calendar.Part = p } }
 
-// offset adds what lies so many units from the message. A unit's count says no more than the unit: "two weeks ago" is a week.
+// offset adds the date n units after the message, or before it if n is negative. The precision is the unit: "two weeks ago" is a week.
 func (f *finder) offset(start, end, n int, unit Precision) {
 	switch unit {
 	case Day:
@@ -242,7 +242,8 @@ func (f *finder) offset(start, end, n int, unit Precision) {
 	}
 }
 
-// annual adds a day of the year, or a month when day is 0, whose year is not named: the coming one, or this month's.
+// annual adds a day, or a month if day is 0, whose year is not named. It takes the next such day that is not past, or month, which may be
+// the present one.
 func (f *finder) annual(start, end, month, day int) {
 	year := f.said.Year()
 	if day == 0 {
@@ -261,7 +262,8 @@ func (f *finder) annual(start, end, month, day int) {
 	}
 }
 
-// clock adds a clock time; hours are 0 to 24.
+// clock adds a clock time. hour is 0 to 24; exact means that the minute is named, sure that the hour is one of 24 and not of 12, and
+// needs that it means a time only next to a day or a part of a day.
 func (f *finder) clock(start, end, hour, minute int, exact, sure, needs bool) {
 	if hour > 24 || minute > 59 || hour == 24 && minute > 0 {
 		return
@@ -270,8 +272,8 @@ func (f *finder) clock(start, end, hour, minute int, exact, sure, needs bool) {
 	f.atoms = append(f.atoms, atom{start: start, end: end, kind: clockAtom, hour: hour, min: minute, exact: exact, unsure: unsure, needs: needs})
 }
 
-// onPart is an hour of a clock's face in a part of the day: 3 in the afternoon is 15. It reports false when the part says
-// nothing about it.
+// onPart returns the hour of the day, 0 to 28, for an hour from 1 to 12 in a part of the day: 3 in the afternoon is 15. More than 24 means
+// the next day. It returns false if the part does not determine the hour.
 func onPart(hour int, p Part) (int, bool) {
 	switch p {
 	case SmallHours, Morning:
@@ -301,8 +303,8 @@ func onPart(hour int, p Part) (int, bool) {
 	}
 }
 
-// between is what may stand between the parts of one mention.
-var between = regexp.MustCompile(`^(?i)[\s,，(（]*(at|on|@|around|about|by|from|in the|of|的|大概|大约|约|差不多)?[\s]*$`)
+// between matches the text that may be between the parts of one mention.
+var between = lazyregexp.New(`^(?i)[\s,，(（]*(at|on|@|around|about|by|from|in the|of|的|大概|大约|约|差不多)?[\s]*$`)
 
 // mentions joins the atoms that belong together.
 func (f *finder) mentions() []Mention {
@@ -313,7 +315,7 @@ func (f *finder) mentions() []Mention {
 	end := 0
 	for i := 0; i < len(f.atoms); {
 		group := []atom{f.atoms[i]}
-		if f.atoms[i].start < end { // inside what was taken
+		if f.atoms[i].start < end { // inside the previous group
 			i++
 			continue
 		}

@@ -1,11 +1,11 @@
 package dates
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 	"github.com/memsidecar/memsidecar/internal/lang/numbers"
 )
 
@@ -26,45 +26,45 @@ const monthDayDigits = `(3[01]|[12]\d|0?[1-9])`
 // patterns are the ways to write a date, the longest first. read gets the groups of a match.
 var patterns = []struct {
 	cues cue // what must be in the text for the pattern to match
-	re   *regexp.Regexp
+	re   *lazyregexp.Regexp
 	read func(m []string) Date
 }{
-	{centuryCue, regexp.MustCompile(`\b` + century + `\s?[-/.年]\s?(1[0-2]|0?[1-9])\s?[-/.月]\s?` + monthDayDigits + `\s?[日号]?`), yearMonthDay},
-	{yearCue, regexp.MustCompile(`\b` + century + `\s?年\s?` + hanDay + `\s?月(?:份)?(?:\s?` + hanDay + `\s?[日号])?`), yearMonthDay},
-	{centuryCue, regexp.MustCompile(`\b` + century + `[-/](1[0-2]|0[1-9])\b`), func(m []string) Date {
+	{centuryCue, lazyregexp.New(`\b` + century + `\s?[-/.年]\s?(1[0-2]|0?[1-9])\s?[-/.月]\s?` + monthDayDigits + `\s?[日号]?`), yearMonthDay},
+	{yearCue, lazyregexp.New(`\b` + century + `\s?年\s?` + hanDay + `\s?月(?:份)?(?:\s?` + hanDay + `\s?[日号])?`), yearMonthDay},
+	{centuryCue, lazyregexp.New(`\b` + century + `[-/](1[0-2]|0[1-9])\b`), func(m []string) Date {
 		return Date{Year: numbers.Int(m[1]), Month: numbers.Int(m[2])}
 	}},
-	{nameCue | digitCue, regexp.MustCompile(`\b` + monthNames + `\.? (?:the )?` + monthDayDigits + `(?:st|nd|rd|th)?\b(?:,? ` + century +
+	{nameCue | digitCue, lazyregexp.New(`\b` + monthNames + `\.? (?:the )?` + monthDayDigits + `(?:st|nd|rd|th)?\b(?:,? ` + century +
 		`\b)?`), func(m []string) Date {
 		return Date{Month: monthEN(m[1]), Day: numbers.Int(m[2]), Year: numbers.Int(m[3])}
 	}},
-	{nameCue | digitCue, regexp.MustCompile(`\b` + monthDayDigits + `(?:st|nd|rd|th)? (?:of )?` + monthNames + `\b(?:,? ` + century +
+	{nameCue | digitCue, lazyregexp.New(`\b` + monthDayDigits + `(?:st|nd|rd|th)? (?:of )?` + monthNames + `\b(?:,? ` + century +
 		`\b)?`), func(m []string) Date {
 		return Date{Day: numbers.Int(m[1]), Month: monthEN(m[2]), Year: numbers.Int(m[3])}
 	}},
-	{nameCue | centuryCue, regexp.MustCompile(`\b` + monthNames + `\.?,? (?:of )?` + century + `\b`), func(m []string) Date {
+	{nameCue | centuryCue, lazyregexp.New(`\b` + monthNames + `\.?,? (?:of )?` + century + `\b`), func(m []string) Date {
 		return Date{Month: monthEN(m[1]), Year: numbers.Int(m[2])}
 	}},
-	{slashCue, regexp.MustCompile(`\b(1[0-2]|0?[1-9])/` + monthDayDigits + `(?:/` + century + `)?\b`), func(m []string) Date {
+	{slashCue, lazyregexp.New(`\b(1[0-2]|0?[1-9])/` + monthDayDigits + `(?:/` + century + `)?\b`), func(m []string) Date {
 		return Date{Month: numbers.Int(m[1]), Day: numbers.Int(m[2]), Year: numbers.Int(m[3])}
 	}},
-	{yearCue, regexp.MustCompile(`\b([0-4]\d)年` + hanDay + `月(?:份)?(?:` + hanDay + `[日号])?`), func(m []string) Date {
+	{yearCue, lazyregexp.New(`\b([0-4]\d)年` + hanDay + `月(?:份)?(?:` + hanDay + `[日号])?`), func(m []string) Date {
 		return Date{Year: 2000 + numbers.Int(m[1]), Month: numbers.Int(m[2]), Day: numbers.Int(m[3])}
 	}},
-	{monthCue, regexp.MustCompile(hanDay + `月(?:份)?(?:` + hanDay + `[日号])?`), func(m []string) Date {
+	{monthCue, lazyregexp.New(hanDay + `月(?:份)?(?:` + hanDay + `[日号])?`), func(m []string) Date {
 		return Date{Month: numbers.Int(m[1]), Day: numbers.Int(m[2])}
 	}},
-	{dayCue, regexp.MustCompile(hanDay + `[日号](?:[^楼线房]|$)`), func(m []string) Date { return Date{Day: numbers.Int(m[1])} }},
-	{digitCue, regexp.MustCompile(`\b` + monthDayDigits + `(?:st|nd|rd|th)\b`), func(m []string) Date { return Date{Day: numbers.Int(m[1])} }},
-	{nameCue, regexp.MustCompile(`\b(january|february|april|june|july|august|september|october|november|december` +
+	{dayCue, lazyregexp.New(hanDay + `[日号](?:[^楼线房]|$)`), func(m []string) Date { return Date{Day: numbers.Int(m[1])} }},
+	{digitCue, lazyregexp.New(`\b` + monthDayDigits + `(?:st|nd|rd|th)\b`), func(m []string) Date { return Date{Day: numbers.Int(m[1])} }},
+	{nameCue, lazyregexp.New(`\b(january|february|april|june|july|august|september|october|november|december` +
 		`|(?:in|of|by|since|until|early|late|mid|next|last|this|every) (?:march|may))\b`), func(m []string) Date {
 		fields := strings.Fields(m[1])
 		return Date{Month: monthEN(fields[len(fields)-1])}
 	}},
-	{weekCue, regexp.MustCompile(`(?:周|星期|礼拜)([一二三四五六日天])`), func(m []string) Date { return Date{Weekday: weekdayNumberZH(m[1])} }},
-	{weekNameCue, regexp.MustCompile(`\b(` + weekdaysEN + `)s?\b`), func(m []string) Date { return Date{Weekday: weekdayNumberEN(m[1])} }},
-	{centuryCue, regexp.MustCompile(`\b` + century + `(?:年代?|s\b|\b)`), func(m []string) Date { return Date{Year: numbers.Int(m[1])} }},
-	{yearCue, regexp.MustCompile(`([一二][〇零九][〇零一二三四五六七八九]{2})年`), func(m []string) Date { return Date{Year: numbers.Int(m[1])} }},
+	{weekCue, lazyregexp.New(`(?:周|星期|礼拜)([一二三四五六日天])`), func(m []string) Date { return Date{Weekday: weekdayNumberZH(m[1])} }},
+	{weekNameCue, lazyregexp.New(`\b(` + weekdaysEN + `)s?\b`), func(m []string) Date { return Date{Weekday: weekdayNumberEN(m[1])} }},
+	{centuryCue, lazyregexp.New(`\b` + century + `(?:年代?|s\b|\b)`), func(m []string) Date { return Date{Year: numbers.Int(m[1])} }},
+	{yearCue, lazyregexp.New(`([一二][〇零九][〇零一二三四五六七八九]{2})年`), func(m []string) Date { return Date{Year: numbers.Int(m[1])} }},
 }
 
 func yearMonthDay(m []string) Date {

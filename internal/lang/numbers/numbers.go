@@ -5,12 +5,13 @@ package numbers
 
 import (
 	"math/big"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 )
 
 // Number is a number in a folded text.
@@ -21,11 +22,11 @@ type Number struct {
 }
 
 var (
-	digits = regexp.MustCompile(`\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?`)
-	mixed  = regexp.MustCompile(`(\d+(?:\.\d+)?)(万|亿|千)(\d+)(千|百|万)`)
-	scale  = regexp.MustCompile(`^\s?(千|万|百万|千万|亿|k\b|m\b|thousand\b|million\b|billion\b|hundred\b|dozen\b)`)
-	han    = regexp.MustCompile(`百分之[零〇一二两三四五六七八九十百千万亿点半\d.]+|[零〇一二两三四五六七八九十百千万亿廿]+(?:点[零〇一二三四五六七八九]+)?`)
-	words  = regexp.MustCompile(`\b(?:(?:a|zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|` +
+	digits = lazyregexp.New(`\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?`)
+	mixed  = lazyregexp.New(`(\d+(?:\.\d+)?)(万|亿|千)(\d+)(千|百|万)`)
+	scale  = lazyregexp.New(`^\s?(千|万|百万|千万|亿|k\b|m\b|thousand\b|million\b|billion\b|hundred\b|dozen\b)`)
+	han    = lazyregexp.New(`百分之[零〇一二两三四五六七八九十百千万亿点半\d.]+|[零〇一二两三四五六七八九十百千万亿廿]+(?:点[零〇一二三四五六七八九]+)?`)
+	words  = lazyregexp.New(`\b(?:(?:a|zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|` +
 		`sixteen|seventeen|eighteen|nineteen` +
 		`|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred|thousand|million|billion|dozen|half)(?:[ -](?:and )?|\b))+`)
 )
@@ -223,9 +224,9 @@ func wordsValue(s string) (string, bool) {
 
 var (
 	// counters are what follows a Chinese number that counts something; without one it may be a part of any word.
-	counters = regexp.MustCompile(`^(只|个|條|条|岁|年|月|天|日|号|点|次|块|元|位|名|本|台|辆|口|人|斤|公斤|千克|克|米|公里|厘米|平|套|间|层|楼|级|门|周|星期|小时|分钟|秒|倍|度|页|章|集|部|张|` +
+	counters = lazyregexp.New(`^(只|个|條|条|岁|年|月|天|日|号|点|次|块|元|位|名|本|台|辆|口|人|斤|公斤|千克|克|米|公里|厘米|平|套|间|层|楼|级|门|周|星期|小时|分钟|秒|倍|度|页|章|集|部|张|` +
 		`件|双|瓶|杯|碗|盒|箱|晚|遍|家|所|座|棵|头|匹|%|美元|欧元)`)
-	idioms = regexp.MustCompile(`^(十分[^钟之]|千万[^元块人美个]|万一|百分百|三明治|五官|四季|七夕|万圣|百货|千金|八卦|十足|三思|二手|二次元|百科|千里|万事|四川|九寨|三亚|五一|六一|十一$)`)
+	idioms = lazyregexp.New(`^(十分[^钟之]|千万[^元块人美个]|万一|百分百|三明治|五官|四季|七夕|万圣|百货|千金|八卦|十足|三思|二手|二次元|百科|千里|万事|四川|九寨|三亚|五一|六一|十一$)`)
 )
 
 // Quantities are the numbers of a folded text that say how many or how much: none of 第一 and 万一, nor 三 alone. A number that can
@@ -270,7 +271,7 @@ func has(text string, words ...string) bool {
 }
 
 // findAll returns the matches of a pattern if the text may hold one.
-func findAll(re *regexp.Regexp, text string, may bool) [][]int {
+func findAll(re *lazyregexp.Regexp, text string, may bool) [][]int {
 	if !may {
 		return nil
 	}

@@ -1,12 +1,12 @@
 package redact
 
 import (
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/memsidecar/memsidecar/internal/lang"
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 )
 
 // How settings, code, URLs and headers name secrets: by the last words of a name, such as NAME_API_KEY, dbPassword, x-api-key.
@@ -202,7 +202,7 @@ func nameBefore(text string, end int) (name string, tight bool) {
 	return name, tight
 }
 
-var schemes = regexp.MustCompile(`(?i)^(?:bearer|basic|token|digest|apikey|api-key)\s+`)
+var schemes = lazyregexp.New(`(?i)^(?:bearer|basic|token|digest|apikey|api-key)\s+`)
 
 // scheme is behind "Bearer" and the like.
 func scheme(text string, at int) int {
@@ -244,10 +244,10 @@ func holds(text string, v value, as naming, tight bool) bool {
 }
 
 var (
-	flag    = regexp.MustCompile(`(?:^|[\s'"])--?([A-Za-z][A-Za-z0-9_.-]{1,40})[ \t]+`)
-	element = regexp.MustCompile(`<([A-Za-z_][\w.:-]{1,60})(?:\s[^<>]{0,200})?>([^<>]{2,200})</`)
+	flag    = lazyregexp.New(`(?:^|[\s'"])--?([A-Za-z][A-Za-z0-9_.-]{1,40})[ \t]+`)
+	element = lazyregexp.New(`<([A-Za-z_][\w.:-]{1,60})(?:\s[^<>]{0,200})?>([^<>]{2,200})</`)
 	// <add key="SmtpPassword" value="…">, "name": "DB_PASSWORD", "value": "…".
-	pair = regexp.MustCompile(`(?i)["']?\b(?:key|name|id)["']?\s*[=:]\s*["']([\w.:-]{2,60})["'][\s,]+["']?(?:value|` +
+	pair = lazyregexp.New(`(?i)["']?\b(?:key|name|id)["']?\s*[=:]\s*["']([\w.:-]{2,60})["'][\s,]+["']?(?:value|` +
 		`content)["']?\s*[=:]\s*["']([^"'\r\n]{2,200})["']`)
 )
 
@@ -279,9 +279,9 @@ func structures(text string) (found []span) {
 }
 
 var (
-	authority = regexp.MustCompile(`://([^\s"'<>` + "`" + `]{1,300})`)
-	hostName  = regexp.MustCompile(`^(?:[A-Za-z0-9.-]+|\[[0-9a-fA-F:]+\])(?::[0-9]{1,5})?(?:[/?#,;)\]}.]|$)`)
-	port      = regexp.MustCompile(`^[0-9]{1,5}(?:/|$)`)
+	authority = lazyregexp.New(`://([^\s"'<>` + "`" + `]{1,300})`)
+	hostName  = lazyregexp.New(`^(?:[A-Za-z0-9.-]+|\[[0-9a-fA-F:]+\])(?::[0-9]{1,5})?(?:[/?#,;)\]}.]|$)`)
+	port      = lazyregexp.New(`^[0-9]{1,5}(?:/|$)`)
 )
 
 // inURLs returns the passwords before the @ of URLs, and tokens that stand there alone.
@@ -323,8 +323,8 @@ func inURLs(text string) (found []span) {
 }
 
 var (
-	cookieLine = regexp.MustCompile(`(?i)\bcookie["']?\s*[:=]\s*["']?`)
-	cookiePair = regexp.MustCompile(`([\w.$-]{1,60})=([^\s;,"']{16,})`)
+	cookieLine = lazyregexp.New(`(?i)\bcookie["']?\s*[:=]\s*["']?`)
+	cookiePair = lazyregexp.New(`([\w.$-]{1,60})=([^\s;,"']{16,})`)
 )
 
 // cookies returns what a Cookie header holds that is long and random.

@@ -1,15 +1,16 @@
 package redact
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 )
 
 // issued are keys with a prefix that names their provider. Providers publish these prefixes so that keys can be found. The lengths are
 // lower bounds, because formats grow.
 var issued = []struct {
 	prefixes []string // one of them is in every text that the pattern fits: looked for first, which is fast
-	pattern  *regexp.Regexp
+	pattern  *lazyregexp.Regexp
 }{
 	{[]string{"sk-"}, key(`sk-[A-Za-z0-9_-]{20,}`)},                                  // OpenAI, Anthropic, DeepSeek and many like them
 	{[]string{"AKIA", "ASIA", "ABIA", "ACCA"}, key(`A(?:KI|SI|BI|CC)A[A-Z0-9]{16}`)}, // AWS
@@ -52,7 +53,7 @@ var issued = []struct {
 }
 
 // key is the pattern of a key that no letter, digit or underscore precedes.
-func key(pattern string) *regexp.Regexp { return regexp.MustCompile(`\b` + pattern) }
+func key(pattern string) *lazyregexp.Regexp { return lazyregexp.New(`\b` + pattern) }
 
 // shortestKey is how many ASCII characters without a blank every key has, and hardly anything that people say.
 const shortestKey = 16
@@ -87,8 +88,8 @@ func apiKeys(text string) (found []span) {
 }
 
 var (
-	webToken = regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]*`)
-	bearer   = regexp.MustCompile(`(?i)\b(?:bearer|basic)\s+([A-Za-z0-9_\-.~+/]{16,}=*)`)
+	webToken = lazyregexp.New(`\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]*`)
+	bearer   = lazyregexp.New(`(?i)\b(?:bearer|basic)\s+([A-Za-z0-9_\-.~+/]{16,}=*)`)
 )
 
 func tokens(text, lower string) (found []span) {
@@ -113,10 +114,10 @@ func tokens(text, lower string) (found []span) {
 }
 
 var (
-	pemBegin = regexp.MustCompile(`-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----`)
-	pemEnd   = regexp.MustCompile(`^-----END (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----`)
+	pemBegin = lazyregexp.New(`-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----`)
+	pemEnd   = lazyregexp.New(`^-----END (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----`)
 	// A block that was cut off is one all the same. In JSON the line breaks are written \n.
-	pemRest = regexp.MustCompile(`^[A-Za-z0-9+/=\s\\:,.>|#*-]*`)
+	pemRest = lazyregexp.New(`^[A-Za-z0-9+/=\s\\:,.>|#*-]*`)
 )
 
 // longestPEM is how far from its beginning the end of a block is looked for: 16,384 bits take 13 KB.

@@ -2,9 +2,10 @@ package redact
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"unicode"
+
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 )
 
 // named is what a kind is called in markers and reasons.
@@ -24,7 +25,7 @@ const (
 )
 
 // markers are what marker writes.
-var markers = regexp.MustCompile(`\[redacted: [A-Za-z ]{3,20}\]|\[已隐去：[A-Za-z\p{Han}]{2,10}\]`)
+var markers = lazyregexp.New(`\[redacted: [A-Za-z ]{3,20}\]|\[已隐去：[A-Za-z\p{Han}]{2,10}\]`)
 
 // markerAt is how long the marker is that a text begins with, 0 if it begins with none.
 func markerAt(text string) int {

@@ -1,12 +1,13 @@
 package redact
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 )
 
 // group is a run of digits in a text.
@@ -14,15 +15,15 @@ type group struct{ start, end int }
 
 func (g group) of(text string) string { return text[g.start:g.end] }
 
-var digits = regexp.MustCompile(`[0-9]+`)
+var digits = lazyregexp.New(`[0-9]+`)
 
 // How cards are written in groups.
 var groupings = [][]int{{4, 4, 4, 4}, {4, 4, 4, 4, 3}, {4, 6, 5}, {4, 6, 4}, {6, 13}, {4, 4, 4, 4, 2}, {4, 4, 4, 4, 1}}
 
 // Words before a number that say what it is.
 var (
-	ofCards  = regexp.MustCompile(`(?i)cards?\b|\bvisa\b|master ?card|amex|american express|unionpay|debit|credit|卡|银联|账户|賬戶|账号`)
-	ofOrders = regexp.MustCompile(`(?i)orders?\b|tracking|parcel|shipment|invoice|serial|ticket|\bref\b|reference|transaction|\bids?\b|` +
+	ofCards  = lazyregexp.New(`(?i)cards?\b|\bvisa\b|master ?card|amex|american express|unionpay|debit|credit|卡|银联|账户|賬戶|账号`)
+	ofOrders = lazyregexp.New(`(?i)orders?\b|tracking|parcel|shipment|invoice|serial|ticket|\bref\b|reference|transaction|\bids?\b|` +
 		`isbn|imei|phone|call|tel\b|[订訂]单|單號|单号|运单|快递|发票|流水|编号|序列号|票号|电话|手机|群号|[qQ]{2}`)
 )
 
@@ -113,7 +114,7 @@ func isCard(text string, s span, grouped bool) bool {
 	return network(number)
 }
 
-func lastOf(pattern *regexp.Regexp, text string) int {
+func lastOf(pattern *lazyregexp.Regexp, text string) int {
 	if all := pattern.FindAllStringIndex(text, -1); len(all) > 0 {
 		return all[len(all)-1][0]
 	}
@@ -182,8 +183,8 @@ func luhn(number string) bool {
 }
 
 var (
-	resident       = regexp.MustCompile(`[1-9][0-9]{16}[0-9Xx]`)
-	socialSecurity = regexp.MustCompile(`(?i)(?:\bssn|social security(?: (?:number|no\.?))?)["']?\s*(?:is|=|:|#)?\s*([0-9]{3}[- ` +
+	resident       = lazyregexp.New(`[1-9][0-9]{16}[0-9Xx]`)
+	socialSecurity = lazyregexp.New(`(?i)(?:\bssn|social security(?: (?:number|no\.?))?)["']?\s*(?:is|=|:|#)?\s*([0-9]{3}[- ` +
 		`]?[0-9]{2}[- ]?[0-9]{4})`)
 )
 

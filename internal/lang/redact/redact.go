@@ -184,6 +184,18 @@ func (r *Redactor) Message(m memory.Message) memory.Message {
 	return m
 }
 
+// Messages returns the messages without secrets.
+func (r *Redactor) Messages(messages []memory.Message) []memory.Message {
+	if r == nil {
+		return messages
+	}
+	redacted := make([]memory.Message, len(messages))
+	for i := range messages {
+		redacted[i] = r.Message(messages[i])
+	}
+	return redacted
+}
+
 // Tools are the calls with markers in the place of secrets.
 func (r *Redactor) Tools(calls []memory.ToolCall) []memory.ToolCall {
 	if r == nil {

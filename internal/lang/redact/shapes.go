@@ -1,10 +1,11 @@
 package redact
 
 import (
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 )
 
 // Lengths of secrets, in bytes.
@@ -66,7 +67,7 @@ func read(text string, start int) (value, bool) {
 	return value{start, end, end, false}, end > start
 }
 
-var parameter = regexp.MustCompile(`^[,;&]\s{0,2}["']?[A-Za-z_][A-Za-z0-9_.\- ]{0,30}["']?[=:]`)
+var parameter = lazyregexp.New(`^[,;&]\s{0,2}["']?[A-Za-z_][A-Za-z0-9_.\- ]{0,30}["']?[=:]`)
 
 // ends reports whether a value without quotation marks ends before a rune: a mark that closes a quotation around it, the next
 // parameter, or an element's end.
@@ -177,15 +178,15 @@ func isWord(text string) bool {
 
 var (
 	// "12-character", "8 chars", "5分钟".
-	measure = regexp.MustCompile(`(?i)^[0-9]+(?:\s?[-–]\s?[0-9]+)?[- ]?(?:char|digit|letter|bit|byte|word|number|symbol|second|minute|` +
+	measure = lazyregexp.New(`(?i)^[0-9]+(?:\s?[-–]\s?[0-9]+)?[- ]?(?:char|digit|letter|bit|byte|word|number|symbol|second|minute|` +
 		`hour|day|week|month|year|time|attempt|percent|people|` +
 		`dollar|euro|yuan|yen|zeichen|stellen|stellig|minuten|stunden|mal\b|caract|chiffre|fois|jours|heures|dígit|digito|cifras|veces|` +
 		`años|días|minutos|` +
 		`位|次|个|個|天|年|月|日|号|點|点|分|秒|小时|小時|时|時|块|元|岁|歲|条|遍|字|人|桁|文字|回|歳|円|つ)`)
 	// $PASSWORD, ${x}, <password>, %s, ****, os.environ[…], getpass().
-	variable = regexp.MustCompile(`^(?:\$[A-Z_]+$|\$[a-z_]+$|\$[{(]|<[^>]*>?$|%[a-zA-Z]$|\{\{?|[*•.xX_-]+$|https?://|[A-Za-z_][A-Za-z0-9_.]*[(\[])`)
+	variable = lazyregexp.New(`^(?:\$[A-Z_]+$|\$[a-z_]+$|\$[{(]|<[^>]*>?$|%[a-zA-Z]$|\{\{?|[*•.xX_-]+$|https?://|[A-Za-z_][A-Za-z0-9_.]*[(\[])`)
 	// Dates, times, amounts, addresses, files, versions: what has a digit, and is no secret in the middle of a sentence.
-	ordinary = regexp.MustCompile(`(?i)^(?:[^@\s]+@[\w-]+\.[\w.-]+|(?:https?://|www\.).*|[0-9]+(?:st|nd|rd|th|er|re|e|º|ª)|[$€£¥#][0-9.,]+[kmb]?|` +
+	ordinary = lazyregexp.New(`(?i)^(?:[^@\s]+@[\w-]+\.[\w.-]+|(?:https?://|www\.).*|[0-9]+(?:st|nd|rd|th|er|re|e|º|ª)|[$€£¥#][0-9.,]+[kmb]?|` +
 		`[0-9.,]+(?:am|pm|h|min|s|ms|kg|g|km|m|cm|mm|l|ml|gb|mb|kb|tb|k|x|%|°c?|px|v|w|hz|mhz|ghz|mbps|usd|eur|€|\$|p|d|mah)|[0-9]{1,` +
 		`4}[-/.][0-9]{1,2}(?:[-/.][0-9]{1,4})?|` +
 		`[0-9]{1,2}[:h][0-9]{2}(?::[0-9]{2})?(?:am|pm)?|v?[0-9]+(?:\.[0-9]+)+|[\w.-]+\.[a-z]{2,4}[0-9]?|[0-9]{1,3}(?:,[0-9]{3})+|` +

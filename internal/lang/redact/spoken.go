@@ -1,12 +1,12 @@
 package redact
 
 import (
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/memsidecar/memsidecar/internal/lang"
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 )
 
 // What people say has no shape: a name such as "password" announces a secret, and a link such as "is" stands before it, with words
@@ -116,7 +116,7 @@ const (
 )
 
 // itemNumber is "1. " or "2) ".
-var itemNumber = regexp.MustCompile(`^[0-9]{1,2}[.)][ \t]+`)
+var itemNumber = lazyregexp.New(`^[0-9]{1,2}[.)][ \t]+`)
 
 // anotherName reports whether a name of the same class begins at a place: it looks for its secret itself.
 func (s *sayer) anotherName(at int, c class) bool {

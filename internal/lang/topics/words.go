@@ -13,8 +13,8 @@ import (
 //go:embed words_zh.txt
 var wordsZH string
 
-// wordsBegin is where the words begin, behind the comment.
-var wordsBegin = strings.LastIndex(wordsZH, "\n#\n") + len("\n#\n")
+// wordsBegin returns where the words begin, behind the comment.
+var wordsBegin = sync.OnceValue(func() int { return strings.LastIndex(wordsZH, "\n#\n") + len("\n#\n") })
 
 // maxWordRunes is the length of the longest word.
 const maxWordRunes = 4
@@ -36,8 +36,8 @@ const firstHan, afterHan = 0x4E00, 0xA000
 var blocks = sync.OnceValue(func() []uint32 {
 	list := make([]uint32, afterHan-firstHan+1)
 	filled := 0
-	at := wordsBegin
-	for line := range strings.Lines(wordsZH[wordsBegin:]) {
+	at := wordsBegin()
+	for line := range strings.Lines(wordsZH[wordsBegin():]) {
 		first, _ := utf8.DecodeRuneInString(line)
 		for ; filled <= int(first-firstHan); filled++ {
 			list[filled] = uint32(at)

@@ -28,7 +28,7 @@ func TestSegmentCutsAtWords(t *testing.T) {
 // TestEveryWordIsFound: the search in the file finds each of its lines.
 func TestEveryWordIsFound(t *testing.T) {
 	n := 0
-	for line := range strings.Lines(wordsZH[wordsBegin:]) {
+	for line := range strings.Lines(wordsZH[wordsBegin():]) {
 		word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 		if _, is, ok := lookUp(word); !ok || byte(is) != rest[len(rest)-1] {
 			t.Fatalf("%q is not found", word)

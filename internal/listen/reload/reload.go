@@ -46,7 +46,7 @@ func Open[T any](paths []string, read func() (T, error), report func(err error))
 // Get returns the value as of at most a second ago. A hanging file system blocks one caller; the others get the current value.
 func (f *Files[T]) Get() T {
 	if f.now().UnixNano() >= f.due.Load() && f.mu.TryLock() {
-		f.look()
+		f.refresh()
 		f.mu.Unlock()
 	}
 	return *f.value.Load()
@@ -56,7 +56,7 @@ func (f *Files[T]) Get() T {
 func (f *Files[T]) Fresh() T {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.look()
+	f.refresh()
 	return *f.value.Load()
 }
 
@@ -67,8 +67,8 @@ func (f *Files[T]) Reload() error {
 	return f.load(f.stat())
 }
 
-// look reads the files if they have changed or could not be read last time.
-func (f *Files[T]) look() {
+// refresh reads the files if they have changed or could not be read last time.
+func (f *Files[T]) refresh() {
 	if now := f.stat(); f.failed != "" || !same(f.seen, now) {
 		_ = f.load(now) // reported
 	}

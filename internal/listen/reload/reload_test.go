@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// box is a file with a reader of it that counts, and a clock.
+// box is a file with a reader that counts its calls, and a clock.
 type box struct {
 	path    string
 	now     time.Time
@@ -49,29 +49,29 @@ func want(t *testing.T, got, want string) {
 	}
 }
 
-func TestChanges(t *testing.T) {
+func TestChangedFilesAreRead(t *testing.T) {
 	f, b := open(t)
 	b.write(t, "two")
-	want(t, f.Get(), "one") // it looked less than a second ago
+	want(t, f.Get(), "one") // checked less than a second ago
 	b.now = b.now.Add(interval)
 	want(t, f.Get(), "two")
 	b.write(t, "six")
-	want(t, f.Fresh(), "six") // of the same length, and perhaps within one tick of the file system's clock
+	want(t, f.Fresh(), "six") // same length, and possibly the same modification time
 	reads := b.reads
 	for range 10 {
 		b.now = b.now.Add(interval)
 		want(t, f.Get(), "six")
 	}
 	if b.reads != reads {
-		t.Errorf("what did not change was read %d times", b.reads-reads)
+		t.Errorf("an unchanged file was read %d times", b.reads-reads)
 	}
 	if err := f.Reload(); err != nil || b.reads != reads+1 {
 		t.Errorf("reloaded %d times, %v", b.reads-reads, err)
 	}
 }
 
-// TestFailure: what was good stays, reading is tried again although nothing changed, and each problem is reported once.
-func TestFailure(t *testing.T) {
+// TestLastGoodValueStays: The last good value stays, reading is retried even if nothing changed, and each problem is reported once.
+func TestLastGoodValueStays(t *testing.T) {
 	f, b := open(t)
 	b.write(t, "two")
 	b.broken = errors.New("too many open files")

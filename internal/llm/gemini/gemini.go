@@ -39,7 +39,7 @@ func New(target provider.Target, key secret.Value) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Model{target: target, client: client, failure: provider.Failures(target, key)}, nil
+	return &Model{target: target, client: client, failure: provider.ErrorConverter(target, key)}, nil
 }
 
 // Name implements llm.Model.

@@ -47,14 +47,14 @@ var contract = providertest.Adapter[*gemini.Model]{
 	},
 }
 
-// answering is an answer with one candidate, as the real API gives it when it is asked for enums as numbers.
+// answering returns an answer with one candidate, as the real API does when enums are requested as numbers.
 func answering(text, finishReason string) http.HandlerFunc {
 	return providertest.JSON(200, fmt.Sprintf(`{"candidates":[{"content":{"parts":[{"text":%q}],"role":"model"},"finishReason":%s,"index":0,
 		"avgLogprobs":-0.1}],"usageMetadata":{"promptTokenCount":12,"candidatesTokenCount":3,"totalTokenCount":40,"thoughtsTokenCount":25},
 		"modelVersion":"gemini-flash","responseId":"x"}`, text, finishReason))
 }
 
-// TestRequest: what is sent is what the real API takes.
+// TestRequest: The request has the form that the real API accepts.
 func TestRequest(t *testing.T) {
 	s := providertest.Play(t, answering("yes", "1"))
 	temperature, topP := 0.25, 0.5
@@ -143,7 +143,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestFailures: each at once and with one request, because repeating is the queue's business.
+// TestFailures: Each failure is reported immediately, after one request, because the queue does the retries.
 func TestFailures(t *testing.T) {
 	refusal := func(status int) http.HandlerFunc {
 		return providertest.JSON(status, `{"error":{"message":"no","details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo",`+
@@ -152,7 +152,7 @@ func TestFailures(t *testing.T) {
 	contract.Failures(t, map[string]providertest.Failure{
 		"rate limit":   {Answer: refusal(429), Passes: true, After: 7 * time.Second},
 		"server error": {Answer: refusal(500), Passes: true, After: 7 * time.Second},
-		// which the SDK by itself would repeat until the context ends
+		// the SDK would retry these until the context ends
 		"unavailable":     {Answer: refusal(503), Passes: true, After: 7 * time.Second},
 		"bad key":         {Answer: refusal(403), Passes: true, After: 7 * time.Second},
 		"bad request":     {Answer: refusal(400)},
@@ -181,7 +181,7 @@ func TestConcurrent(t *testing.T) {
 
 func TestKeyIsNotPrinted(t *testing.T) { contract.HidesKey(t) }
 
-// TestLive asks the real API.
+// TestLive calls the real API.
 func TestLive(t *testing.T) {
 	live := os.Getenv("GEMINI_API_KEY")
 	if live == "" {

@@ -38,7 +38,7 @@ const (
 func New(target provider.Target, key secret.Value) *Model {
 	return &Model{
 		target: target, service: openai.NewChatCompletionService(provider.OpenAIOptions(target, key)...),
-		failure: provider.Failures(target, key),
+		failure: provider.ErrorConverter(target, key),
 	}
 }
 

@@ -59,7 +59,7 @@ func refusing(message string) http.HandlerFunc {
 
 func schema() map[string]any { return map[string]any{"type": "object"} }
 
-// body is a request's body, read.
+// body is a decoded request body.
 func body(t *testing.T, r providertest.Request) (fields map[string]any) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(r.Body), &fields); err != nil {
@@ -69,7 +69,7 @@ func body(t *testing.T, r providertest.Request) (fields map[string]any) {
 }
 
 func TestRequest(t *testing.T) {
-	// The SDK's own client would take these, which may belong to another account.
+	// The SDK's default client would use these, which may belong to another account.
 	for _, name := range []string{"OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_API_KEY", "OPENAI_ADMIN_KEY"} {
 		t.Setenv(name, "of-somebody-else")
 	}
@@ -116,7 +116,7 @@ func TestNoKeyIsSentWithoutOne(t *testing.T) {
 	}
 }
 
-// TestFormats: what an endpoint does not take is left out, at once and from then on.
+// TestFormats: Parameters that an endpoint does not accept are omitted, immediately and from then on.
 func TestFormats(t *testing.T) {
 	format := func(r providertest.Request) string {
 		f, ok := body(t, r)["response_format"].(map[string]any)
@@ -158,8 +158,8 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// TestRefusalsThatAreNotOfTheFormat end the call, and the format is still asked for.
-func TestRefusalsThatAreNotOfTheFormat(t *testing.T) {
+// TestOtherRefusalsEndTheCall end the call, and the format is still requested.
+func TestOtherRefusalsEndTheCall(t *testing.T) {
 	s := providertest.Play(t, refusing("maximum context length"), answering("t"))
 	m := model(t, s.URL)
 	r := llm.Request{Prompt: "p", Schema: schema(), SchemaName: "s"}
@@ -169,7 +169,7 @@ func TestRefusalsThatAreNotOfTheFormat(t *testing.T) {
 	if _, err := m.Generate(t.Context(), r); err != nil || !strings.Contains(s.Requests()[1].Body, "json_schema") {
 		t.Errorf("%v, %s", err, s.Requests()[1].Body)
 	}
-	// An endpoint that refuses whatever is sent is not asked forever.
+	// An endpoint that refuses every format is not tried forever.
 	s = providertest.Play(t, refusing("response_format, json_schema, max_completion_tokens"))
 	r.Generation.MaxOutputTokens = 1
 	if _, err := model(t, s.URL).Generate(t.Context(), r); err == nil || len(s.Requests()) != 4 {
@@ -177,7 +177,7 @@ func TestRefusalsThatAreNotOfTheFormat(t *testing.T) {
 	}
 }
 
-// TestMaxCompletionTokens: OpenAI's reasoning models know the limit by another name.
+// TestMaxCompletionTokens: OpenAI's reasoning models use another name for the limit.
 func TestMaxCompletionTokens(t *testing.T) {
 	s := providertest.Play(t, refusing("Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' "+
 		"instead."), answering("t"))
@@ -257,7 +257,7 @@ func TestFailures(t *testing.T) {
 
 func TestHang(t *testing.T) { contract.Hang(t) }
 
-// TestConcurrentFallback: callers that find out at the same time what is not taken all get their answers.
+// TestConcurrentFallback: Concurrent callers that find out about an unsupported parameter all get their answers.
 func TestConcurrentFallback(t *testing.T) {
 	s := providertest.Play(t, func(w http.ResponseWriter, r *http.Request) {
 		var sent struct {
@@ -283,7 +283,7 @@ func TestConcurrentFallback(t *testing.T) {
 
 func TestKeyIsNotPrinted(t *testing.T) { contract.HidesKey(t) }
 
-// TestLive asks the real API.
+// TestLive calls the real API.
 func TestLive(t *testing.T) {
 	live := os.Getenv("OPENAI_API_KEY")
 	if live == "" {

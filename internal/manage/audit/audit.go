@@ -104,6 +104,8 @@ type Options struct {
 	Fingerprint func() string
 	// Retention returns the retention of a memory, 0 to 1, see retention.Curve.
 	Retention func(m *memory.Memory, now time.Time) float64
+	// Now is the clock; by default time.Now.
+	Now func() time.Time
 }
 
 // Auditor runs audits, one at a time.
@@ -117,6 +119,9 @@ type Auditor struct {
 
 // New returns an Auditor.
 func New(store vectorstore.Survey, options Options) *Auditor {
+	if options.Now == nil {
+		options.Now = time.Now
+	}
 	return &Auditor{store: store, options: options, turn: make(chan struct{}, 1), maxCompared: maxCompared, maxWork: maxWork}
 }
 
@@ -137,7 +142,7 @@ func (a *Auditor) Run(ctx context.Context, q Query, progress func(users, memorie
 	r := &Report{Total: newAccount("")}
 	looked := int64(0)
 	look := func(id string) error {
-		u := &userAudit{auditor: a, query: &q, account: newAccount(id), now: time.Now()}
+		u := &userAudit{auditor: a, query: &q, account: newAccount(id), now: a.options.Now()}
 		err := u.run(ctx, memory.User{Namespace: q.Namespace, ID: id}, func(n int) error {
 			looked += int64(n)
 			return progress(r.Total.Users, looked)

@@ -45,7 +45,9 @@ type Options struct {
 	WithdrawnGrace time.Duration // how long a withdrawn memory can be restored; 0: never
 	ExpiredKeep    time.Duration // how long expired memories are kept; 0: for ever
 	HistoryKeep    time.Duration // how long superseded memories are kept; 0: for ever
-	Log            *slog.Logger
+	// Now is the clock; by default time.Now.
+	Now func() time.Time
+	Log *slog.Logger
 }
 
 // Sweeper deletes memories in the background. All its state is in the store: after a crash the next process continues.
@@ -63,6 +65,9 @@ type Sweeper struct {
 
 // NewSweeper returns a Sweeper; Start starts it.
 func NewSweeper(store vectorstore.Sweep, purger Purger, options Options) *Sweeper {
+	if options.Now == nil {
+		options.Now = time.Now
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Sweeper{store: store, purger: purger, options: options, notifier: background.NewNotifier(), ctx: ctx, cancel: cancel}
 }
@@ -95,7 +100,7 @@ func (s *Sweeper) Full(ctx context.Context, namespace string) (int64, error) {
 
 // run deletes due memories until Stop.
 func (s *Sweeper) run() {
-	background.Run(s.ctx, s.notifier, func() time.Time {
+	background.Run(s.ctx, s.options.Now, s.notifier, func() time.Time {
 		next := s.round()
 		background.Sleep(s.ctx, leastPause)
 		return next
@@ -107,17 +112,17 @@ func (s *Sweeper) round() (next time.Time) {
 	defer func() {
 		if v := recover(); v != nil {
 			s.options.Log.Error("panic while deleting expired memories", "panic", v, "stack", string(debug.Stack()))
-			next = time.Now().Add(lookEvery)
+			next = s.options.Now().Add(lookEvery)
 		}
 	}()
-	next, err := s.sweep(time.Now())
+	next, err := s.sweep(s.options.Now())
 	if err == nil {
 		return next
 	}
 	if s.ctx.Err() == nil && !errors.Is(err, memory.ErrUnavailable) { // an outage has its own log line
 		s.options.Log.Error("deleting expired memories failed", "error", err)
 	}
-	return time.Now().Add(storagePoll)
+	return s.options.Now().Add(storagePoll)
 }
 
 // sweep does a bounded part of the due work and returns when more will be due.

@@ -12,7 +12,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/observe/logs"
 )
 
-// TestLimit: a flood becomes a few lines that say how much was left out; other lines and debug lines are not held up by it.
+// TestLimit: A flood becomes a few lines that say how many were omitted. Other lines and debug lines are not affected.
 func TestLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
@@ -39,7 +39,7 @@ func TestLimit(t *testing.T) {
 	})
 }
 
-// TestNewWritesFromALevelOn: the level and the format are those of the configuration.
+// TestNewWritesFromALevelOn: The level and the format are those of the configuration.
 func TestNewWritesFromALevelOn(t *testing.T) {
 	for _, test := range []struct{ level, format, want string }{
 		{"warn", "text", "level=WARN msg=seen"},

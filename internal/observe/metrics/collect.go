@@ -32,8 +32,8 @@ type Sources struct {
 	Sizes func() (database, log int64)
 }
 
-// Watch adds sources to the metrics. Call it once.
-func (m *Metrics) Watch(s Sources) {
+// AddSources adds sources to the metrics. Call it once.
+func (m *Metrics) AddSources(s Sources) {
 	m.registry.MustRegister(&collector{Sources: s, failed: m.failedReads})
 }
 

@@ -189,8 +189,8 @@ func (m *Metrics) Extracted(reason string) { m.extracted.WithLabelValues(reason)
 // Unreadable counts a stored row that could not be read.
 func (m *Metrics) Unreadable(table string) { m.unreadable.WithLabelValues(table).Inc() }
 
-// LookedUp counts embedding cache lookups.
-func (m *Metrics) LookedUp(hits, misses int) {
+// EmbeddingLookups counts embedding cache lookups.
+func (m *Metrics) EmbeddingLookups(hits, misses int) {
 	m.lookups.WithLabelValues(hit).Add(float64(hits))
 	m.lookups.WithLabelValues(miss).Add(float64(misses))
 }

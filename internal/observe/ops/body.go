@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// arriving limits how long the server waits for a body. A body that the handler does not read, because it rejects the request, is read by
+// limitBodyTime limits how long the server waits for a body. A body that the handler does not read, because it rejects the request, is read by
 // the server before it answers, without a time limit. http.Server.ReadTimeout would also run during the call, and end it.
-func arriving(next http.Handler, bodyTimeout time.Duration) http.Handler {
+func limitBodyTime(next http.Handler, bodyTimeout time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength != 0 {
 			control := http.NewResponseController(w)

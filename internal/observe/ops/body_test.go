@@ -13,8 +13,9 @@ import (
 	"time"
 )
 
-// TestBodyThatDoesNotCome: nobody keeps a connection by announcing a body and not sending it, whether it is read or not.
-func TestBodyThatDoesNotCome(t *testing.T) {
+// TestMissingBodyClosesTheConnection: A client cannot hold a connection by announcing a body and not sending it, whether the handler reads it or
+// not.
+func TestMissingBodyClosesTheConnection(t *testing.T) {
 	for name, handler := range map[string]http.HandlerFunc{
 		"refused": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) },
 		"read": func(w http.ResponseWriter, r *http.Request) {
@@ -28,7 +29,7 @@ func TestBodyThatDoesNotCome(t *testing.T) {
 			t.Fatal(err)
 		}
 		server := newServer(handler, time.Millisecond, slog.New(slog.DiscardHandler))
-		server.http.ReadHeaderTimeout = 0 // what is tested is the body's
+		server.http.ReadHeaderTimeout = 0 // the body's timeout is tested
 		go func() { _ = server.Serve(listener) }()
 		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", listener.Addr().String())
 		if err != nil {
@@ -47,30 +48,30 @@ func TestBodyThatDoesNotCome(t *testing.T) {
 			t.Errorf("%s: %s", name, answer.Status)
 		}
 		if _, err := in.ReadByte(); err == nil {
-			t.Errorf("%s: the connection goes on", name)
+			t.Errorf("%s: the connection remains open", name)
 		}
 		_ = conn.Close()
 		server.Stop(context.WithoutCancel(t.Context()))
 	}
 }
 
-// noting notes the deadlines that are set.
-type noting struct {
+// deadlineRecorder records the deadlines that are set.
+type deadlineRecorder struct {
 	http.ResponseWriter
 	deadlines []time.Time
 }
 
-func (n *noting) SetReadDeadline(t time.Time) error {
+func (n *deadlineRecorder) SetReadDeadline(t time.Time) error {
 	n.deadlines = append(n.deadlines, t)
 	return nil
 }
 
-// TestBodyThatCame: the call then takes as long as it takes. A request without a body has no deadline.
-func TestBodyThatCame(t *testing.T) {
+// TestDeadlineEndsWithTheBody: After the body, the call may take any time. A request without a body has no deadline.
+func TestDeadlineEndsWithTheBody(t *testing.T) {
 	for text, want := range map[string]int{"": 0, "some": 2} {
-		w := &noting{ResponseWriter: httptest.NewRecorder()}
+		w := &deadlineRecorder{ResponseWriter: httptest.NewRecorder()}
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader(text))
-		arriving(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		limitBodyTime(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			if len(w.deadlines) != min(want, 1) {
 				t.Errorf("%q: before it is read: %v", text, w.deadlines)
 			}

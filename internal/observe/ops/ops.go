@@ -32,17 +32,17 @@ type Config struct {
 // Handler serves /healthz, /readyz and /metrics, and if configured /debug/pprof/.
 func Handler(p Config) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { say(w, http.StatusOK, "ok") })
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { respond(w, http.StatusOK, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if problems := p.Problems(); len(problems) > 0 {
-			say(w, http.StatusServiceUnavailable, strings.Join(problems, "\n"))
+			respond(w, http.StatusServiceUnavailable, strings.Join(problems, "\n"))
 			return
 		}
 		text := "ok"
 		if p.Remarks != nil {
 			text = strings.Join(append([]string{text}, p.Remarks()...), "\n")
 		}
-		say(w, http.StatusOK, text)
+		respond(w, http.StatusOK, text)
 	})
 	mux.Handle("GET /metrics", p.Metrics)
 	if p.Pprof {
@@ -60,7 +60,7 @@ func Handler(p Config) http.Handler {
 	return mux
 }
 
-func say(w http.ResponseWriter, status int, text string) {
+func respond(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
@@ -80,7 +80,7 @@ func NewServer(handler http.Handler, log *slog.Logger) *Server {
 
 func newServer(handler http.Handler, bodyTimeout time.Duration, log *slog.Logger) *Server {
 	return &Server{&http.Server{
-		Handler: arriving(handler, bodyTimeout), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10,
+		Handler: limitBodyTime(handler, bodyTimeout), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10,
 		HTTP2:       &http.HTTP2Config{MaxConcurrentStreams: 100, MaxReceiveBufferPerConnection: 1 << 20, MaxReceiveBufferPerStream: 64 << 10},
 		ConnContext: inflight.WithConn,
 		ErrorLog:    slog.NewLogLogger(log.Handler(), slog.LevelDebug),

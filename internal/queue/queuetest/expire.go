@@ -19,7 +19,7 @@ func (s *suite) expire(e queue.Expiry) int64 {
 	return deleted
 }
 
-// ended adds a consideration of Ann that ends in a state.
+// ended adds a consideration for Ann and finishes it with the state.
 func (s *suite) ended(state memory.State) (id string) {
 	s.Helper()
 	id = s.add(direct("ann"))
@@ -57,13 +57,13 @@ func testExpire(s *suite) {
 	all := left()
 	old := s.now.Add(-time.Minute)
 	if n := s.expire(queue.Expiry{Limit: 10}); n != 0 || left() != all {
-		s.Errorf("without a time %d went, left %s", n, left())
+		s.Errorf("without a time %d were deleted, left %s", n, left())
 	}
 	if n := s.expire(queue.Expiry{EndedBefore: old, Limit: 1}); n != 1 {
-		s.Errorf("%d went instead of the limit", n)
+		s.Errorf("%d were deleted, want the limit", n)
 	}
 	if n := s.expire(queue.Expiry{EndedBefore: old, Limit: 10}); n != 1 {
-		s.Errorf("%d went", n)
+		s.Errorf("%d were deleted, want 1", n)
 	}
 	for _, id := range []string{done, skipped} {
 		if _, err := s.store.Get(s.Context(), user("ann"), id, memory.Everything()); !errors.Is(err, memory.ErrNotFound) {
@@ -73,17 +73,17 @@ func testExpire(s *suite) {
 	s.get(user("ann"), broken)
 	s.get(user("ben"), shared) // eve's can still be retried
 	if n := s.expire(queue.Expiry{EndedBefore: old, FailedBefore: old, Limit: 10}); n != 2 {
-		s.Errorf("%d went with those that failed", n)
+		s.Errorf("%d were deleted with failed ones, want 2", n)
 	}
 	s.get(user("ann"), late)
 	s.get(user("ann"), waits)
 	if got := s.expire(queue.Expiry{EndedBefore: old, FailedBefore: old, Limit: 10}); got != 0 {
-		s.Errorf("%d more went", got)
+		s.Errorf("%d more were deleted", got)
 	}
 	again := a
 	again.ID, again.PayloadHash = "con_again", []byte{2}
 	if c := s.accept(again); c.ID != again.ID {
-		s.Errorf("the request id still means %s", c.ID)
+		s.Errorf("the request id still belongs to %s", c.ID)
 	}
 }
 

@@ -77,7 +77,7 @@ func (w *Worker) Start() {
 }
 
 func (w *Worker) run(notifier background.Notifier, pass func()) {
-	background.Run(w.ctx, notifier, func() time.Time {
+	background.Run(w.ctx, time.Now, notifier, func() time.Time {
 		pass()
 		background.Sleep(w.ctx, w.options.Pause)
 		return time.Time{}

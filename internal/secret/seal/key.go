@@ -81,8 +81,8 @@ func ReadKeyFile(path string) (Key, error) {
 	return k, nil
 }
 
-// Exposed reports whether all users of the machine can read the file.
-func Exposed(path string) bool {
+// WorldReadable reports whether all users of the machine can read the file.
+func WorldReadable(path string) bool {
 	const othersRead fs.FileMode = 0o004
 	info, err := os.Stat(path)
 	return err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&othersRead != 0

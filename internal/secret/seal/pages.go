@@ -26,7 +26,7 @@ var (
 	// ErrWrongKey means that a key does not open an envelope.
 	ErrWrongKey = errors.New("the key does not open it")
 	// ErrForged means that bytes were changed or moved since they were sealed.
-	ErrForged = errors.New("it is not what was written there")
+	ErrForged = errors.New("the content was changed or moved after it was written")
 )
 
 // Envelope is a data key, wrapped by the operator's key (AES key wrap, RFC 3394), after a magic number.
@@ -35,14 +35,14 @@ type Envelope [EnvelopeSize]byte
 // IsEnvelope reports whether the bytes start like an envelope.
 func IsEnvelope(b []byte) bool { return len(b) >= EnvelopeSize && string(b[:len(magic)]) == magic }
 
-// Pages seals and opens with one data key. It is safe for concurrent use.
+// Pages encrypts and decrypts the pages of a database with one data key. It is safe for concurrent use.
 type Pages struct {
 	data [KeySize]byte
 	aead cipher.AEAD
 	head cipher.Block
 }
 
-// NewPages makes a random data key, and wraps it in an envelope.
+// NewPages returns Pages with a random data key, and the envelope with that key.
 func NewPages(key Key) (*Pages, Envelope, error) {
 	var data [KeySize]byte
 	_, _ = rand.Read(data[:]) // never fails

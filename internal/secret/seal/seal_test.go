@@ -37,7 +37,7 @@ func newPages(t testing.TB, key seal.Key) (*seal.Pages, seal.Envelope) {
 	return pages, envelope
 }
 
-// TestParseKey: a key is 32 bytes, however its base64 is written, and nothing else is one.
+// TestParseKey: A key is 32 bytes in any base64 variant. Nothing else is accepted.
 func TestParseKey(t *testing.T) {
 	raw := bytes.Repeat([]byte{0xfb, 0xef}, seal.KeySize/2)
 	text := base64.StdEncoding.EncodeToString(raw)
@@ -71,8 +71,8 @@ func mustParse(t *testing.T, text string) seal.Key {
 	return key
 }
 
-// TestKeyDoesNotShow, however it is printed, on its own or in what has it.
-func TestKeyDoesNotShow(t *testing.T) {
+// TestKeyIsNeverPrinted, in any formatting, alone or in a struct.
+func TestKeyIsNeverPrinted(t *testing.T) {
 	text := base64.StdEncoding.EncodeToString([]byte("0123456789abcdef0123456789abcdef"))
 	key := mustParse(t, text)
 	for _, format := range []string{"%v", "%+v", "%#v", "%s", "%x", "%d", "%q"} {
@@ -87,7 +87,7 @@ func TestKeyDoesNotShow(t *testing.T) {
 	}
 }
 
-// TestKeyFile: it is its owner's alone, is never overwritten, and what is no key is named.
+// TestKeyFile: Only its owner can read the file. It is never overwritten. Errors name a file that holds no key.
 func TestKeyFile(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "key")
@@ -104,14 +104,14 @@ func TestKeyFile(t *testing.T) {
 	if err := seal.CreateKeyFile(file); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("making it again gives %v", err)
 	}
-	if seal.Exposed(file) {
-		t.Error("it is said that everybody can read it")
+	if seal.WorldReadable(file) {
+		t.Error("a private file is reported as world-readable")
 	}
 	if err := os.Chmod(file, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if runtime.GOOS != "windows" && !seal.Exposed(file) {
-		t.Error("nobody is told that everybody can read it")
+	if runtime.GOOS != "windows" && !seal.WorldReadable(file) {
+		t.Error("a world-readable file is not reported")
 	}
 	if err := os.WriteFile(file, []byte("short"), 0o600); err != nil {
 		t.Fatal(err)
@@ -124,7 +124,7 @@ func TestKeyFile(t *testing.T) {
 	}
 }
 
-// TestEnvelope: only its key opens it, also when the key changes, and what was sealed before is opened after.
+// TestEnvelope: Only its key opens the envelope. After a change of the key, earlier pages still open.
 func TestEnvelope(t *testing.T) {
 	first, second := newKey(t), newKey(t)
 	pages, envelope := newPages(t, first)
@@ -164,7 +164,7 @@ func TestEnvelope(t *testing.T) {
 	}
 }
 
-// TestSeal: what was sealed opens in its place, and nowhere else, and not when a bit of it was changed.
+// TestSeal: A sealed page opens in its place only, and not if a bit was changed.
 func TestSeal(t *testing.T) {
 	pages, _ := newPages(t, newKey(t))
 	other, _ := newPages(t, newKey(t))
@@ -205,7 +205,7 @@ func TestSeal(t *testing.T) {
 	}
 }
 
-// BenchmarkSeal is what a page costs.
+// BenchmarkSeal measures one page.
 func BenchmarkSeal(b *testing.B) {
 	pages, _ := newPages(b, newKey(b))
 	page := make([]byte, 4096)

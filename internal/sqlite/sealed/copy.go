@@ -13,8 +13,9 @@ import (
 	"github.com/memsidecar/memsidecar/internal/secret/seal"
 )
 
-// Copy writes a database into an empty file, each through the VFS of that name; an empty name is the system's. No deleted data is
-// copied. It does not use database/sql, through which SQLite cannot be told to reserve bytes in the pages of the copy.
+// Copy copies the database in the file from into the empty file to. fromVFS and toVFS are the names of the VFS for each file; "" is the
+// system's default. Deleted data is not copied. Each page of the copy has seal.Overhead reserved bytes. Copy calls SQLite's C API, because
+// database/sql offers no way to reserve them.
 func Copy(ctx context.Context, from, fromVFS, to, toVFS string) (err error) {
 	tls := libc.NewTLS()
 	defer tls.Close()
@@ -54,7 +55,7 @@ func Copy(ctx context.Context, from, fromVFS, to, toVFS string) (err error) {
 	})
 	rc = sqlite3.Xsqlite3_exec(tls, db, statements, 0, 0, 0)
 	if !stop() {
-		<-interrupted // it uses the connection that is closed next
+		<-interrupted // the goroutine uses db, which is closed next
 		return errors.Join(ctx.Err(), context.Cause(ctx))
 	}
 	if rc != sqlite3.SQLITE_OK {
@@ -63,7 +64,7 @@ func Copy(ctx context.Context, from, fromVFS, to, toVFS string) (err error) {
 	return nil
 }
 
-// systemVFS returns the name, or that of the system's VFS if it is empty.
+// systemVFS returns the name, or the name of the system's default VFS if it is empty.
 func systemVFS(tls *libc.TLS, name string) string {
 	if name != "" {
 		return name

@@ -9,9 +9,9 @@ import (
 	"github.com/memsidecar/memsidecar/internal/secret/seal"
 )
 
-// Writes of unexpected sizes are refused: a newer SQLite that writes differently must not write plain text.
+// Writes of unexpected sizes are refused, because a newer SQLite with other writes must not store plain text.
 
-// readDatabase reads pages, or a part of the first: SQLite reads the header alone before it knows the page size.
+// readDatabase reads a page, or a part of the first page: SQLite reads only the header before it knows the page size.
 func (a access) readDatabase(into uintptr, n int, offset int64) int32 {
 	if n == PageSize && offset%PageSize == 0 {
 		return a.readPage(into, offset)
@@ -26,8 +26,8 @@ func (a access) readDatabase(into uintptr, n int, offset int64) int32 {
 	case sqlite3.SQLITE_OK:
 		copy(out, bytesAt(a.scratch, PageSize)[offset:])
 	case sqlite3.SQLITE_IOERR_SHORT_READ, sqlite3.SQLITE_CORRUPT:
-		// The file is new, or a power loss tore this page, and the log or the journal has a whole copy. Only the header is needed to
-		// read that. A permanently broken page is found when it is read as a whole.
+		// The file is new, or a power loss tore this page, and the log or the journal has a whole copy. SQLite needs only the header
+		// to read that copy. A damaged page is found when it is read as a whole.
 		if offset < headerSize {
 			copy(out, emptyHeader()[offset:])
 		}
@@ -118,10 +118,10 @@ func (a access) short(into uintptr, n int, rc int32) int32 {
 	return rc
 }
 
-// readFrame reads a frame and decrypts it. If SQLite reads a whole frame including the head, it verifies the checksum, so a frame that
-// cannot be decrypted is given a wrong page: a power loss may leave such frames at the end of a log. If it reads only the page, the
-// frame was verified before, so a failure is damage.
-func (a access) readFrame(start int64, whole bool) int32 {
+// readFrame reads a frame and decrypts it. pageOnly means that SQLite reads only the page. It has verified such a frame before, so a
+// frame that cannot be decrypted is damaged. If SQLite reads the head, too, it verifies the checksum; then the page of such a frame is
+// filled with wrong bytes, because a power loss may leave incomplete frames at the end of a log.
+func (a access) readFrame(start int64, pageOnly bool) int32 {
 	if rc := a.get(a.scratch, frameSize, start); rc != sqlite3.SQLITE_OK {
 		return rc
 	}
@@ -129,7 +129,7 @@ func (a access) readFrame(start int64, whole bool) int32 {
 	a.vfs.pages.Show(frame[frameHidden:frameHeader])
 	place := seal.Place{File: log, Number: uint64(binary.BigEndian.Uint32(frame))}
 	if err := a.vfs.pages.Open(frame[frameHeader:], place); err != nil {
-		if whole {
+		if pageOnly {
 			return sqlite3.SQLITE_CORRUPT
 		}
 		spoil(frame[frameHeader:])

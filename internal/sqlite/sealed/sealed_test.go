@@ -84,7 +84,7 @@ func ask(t *testing.T, db *sql.DB, query string) (answer string) {
 	return answer
 }
 
-// wantNothing looks for what was written in all files, and for the names of tables.
+// wantNothing checks that no file contains the written text or the names of tables.
 func (w *world) wantNothing(t *testing.T, when string) {
 	t.Helper()
 	entries, err := os.ReadDir(w.dir)
@@ -104,8 +104,8 @@ func (w *world) wantNothing(t *testing.T, when string) {
 	}
 }
 
-// TestSealed: what is written comes back, in every journal mode that is used, and none of it is in a file.
-func TestSealed(t *testing.T) {
+// TestFilesAreEncrypted: Written data is read back in every journal mode that is used, and no file contains it.
+func TestFilesAreEncrypted(t *testing.T) {
 	for _, mode := range []string{"WAL", "DELETE"} {
 		t.Run(mode, func(t *testing.T) {
 			w := newWorld(t)
@@ -116,7 +116,7 @@ func TestSealed(t *testing.T) {
 				do(t, db, fmt.Sprintf(`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100)
 					INSERT INTO secrets (text) SELECT '%s' || i || '-%d' FROM n`, secret, i))
 			}
-			do(t, db, `INSERT INTO secrets (text) VALUES ('`+strings.Repeat(secret, 5000)+`')`) // pages of its own
+			do(t, db, `INSERT INTO secrets (text) VALUES ('`+strings.Repeat(secret, 5000)+`')`) // several overflow pages
 			tx, err := db.BeginTx(t.Context(), nil)
 			if err != nil {
 				t.Fatal(err)
@@ -148,19 +148,19 @@ func TestSealed(t *testing.T) {
 	}
 }
 
-// TestTorn: what a loss of power tears is undone by SQLite as it would be without encryption.
-func TestTorn(t *testing.T) {
+// TestTornWritesAreUndone: SQLite undoes torn writes after a power loss as it does without encryption.
+func TestTornWritesAreUndone(t *testing.T) {
 	const page, frame = sealed.PageSize, sealed.PageSize + 24
 	for _, c := range []struct {
 		name string
-		tear func(database, log []byte) []byte // and returns what is left of the log
+		tear func(database, log []byte) []byte // returns what is left of the log
 		want string
 	}{
 		{"nothing", func(_, log []byte) []byte { return log }, "3"},
 		{"the last page of the log", func(_, log []byte) []byte { clear(log[len(log)-512:]); return log }, "2"},
 		{"the last head of the log", func(_, log []byte) []byte { log[len(log)-frame+16] ^= 1; return log }, "2"},
 		{"the end of the log", func(_, log []byte) []byte { return log[:len(log)-frame/2] }, "2"},
-		// The log has a whole one.
+		// A complete frame is in the log.
 		{"the first page", func(database, log []byte) []byte { clear(database[512:1024]); return log }, "3"},
 		{"the first page, twice", func(database, log []byte) []byte { clear(database[512:page]); return log }, "3"},
 	} {
@@ -206,8 +206,8 @@ func must[T any](v T, err error) func(*testing.T) T {
 	}
 }
 
-// TestJournalUndoes: a transaction that a crash cut off in the middle of the database is undone from the sealed journal.
-func TestJournalUndoes(t *testing.T) {
+// TestCrashedTransactionIsRolledBack: A transaction that a crash interrupted in the middle of the database file is undone from the sealed journal.
+func TestCrashedTransactionIsRolledBack(t *testing.T) {
 	w := newWorld(t)
 	db := w.open(t, "journal_mode(DELETE)", "cache_size(5)")
 	do(t, db, `CREATE TABLE secrets (id INTEGER PRIMARY KEY, text TEXT)`, `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000)
@@ -216,7 +216,7 @@ func TestJournalUndoes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tx.ExecContext(t.Context(), `UPDATE secrets SET text = 'gone' || id`); err != nil { // more than fits the cache
+	if _, err := tx.ExecContext(t.Context(), `UPDATE secrets SET text = 'gone' || id`); err != nil { // exceeds the cache
 		t.Fatal(err)
 	}
 	crashed := &world{dir: t.TempDir(), vfs: w.vfs}
@@ -242,9 +242,9 @@ func TestJournalUndoes(t *testing.T) {
 	}
 }
 
-// TestLogWrittenAnew: a transaction that does not fit the cache writes pages of the log again, and heads without their pages; who
-// reads that log after a crash finds all of it.
-func TestLogWrittenAnew(t *testing.T) {
+// TestRewrittenLogPagesAreRead: A transaction that exceeds the cache rewrites pages of the log, and frame headers without their pages. A reader of
+// that log after a crash finds all data.
+func TestRewrittenLogPagesAreRead(t *testing.T) {
 	w := newWorld(t)
 	db := w.open(t, "journal_mode(WAL)", "wal_autocheckpoint(0)", "cache_size(5)")
 	do(t, db, `CREATE TABLE secrets (id INTEGER PRIMARY KEY, text TEXT)`, `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000)
@@ -263,8 +263,8 @@ func TestLogWrittenAnew(t *testing.T) {
 	if err := tx.Commit(); err != nil {
 		t.Fatal(err)
 	}
-	if grown := must(os.Stat(w.path()+"-wal"))(t).Size() - before; grown > 2*before { // as often as there were rounds otherwise
-		t.Errorf("the log grew from %d by %d bytes: nothing was written anew, so this shows nothing", before, grown)
+	if grown := must(os.Stat(w.path()+"-wal"))(t).Size() - before; grown > 2*before { // otherwise once per round
+		t.Errorf("the log grew from %d by %d bytes: no page was rewritten, so the test proves nothing", before, grown)
 	}
 	w.wantNothing(t, "after a commit")
 	crashed := &world{dir: t.TempDir(), vfs: w.vfs}
@@ -276,7 +276,7 @@ func TestLogWrittenAnew(t *testing.T) {
 	again := crashed.open(t, "journal_mode(WAL)")
 	for _, db := range []*sql.DB{db, again} {
 		if got := ask(t, db, `SELECT count(*) FROM secrets WHERE text = '`+secret+`-4-' || id`); got != "3000" {
-			t.Errorf("%s rows have what was written last", got)
+			t.Errorf("%s rows have the last value", got)
 		}
 		if got := ask(t, db, `PRAGMA integrity_check`); got != "ok" {
 			t.Error(got)
@@ -287,12 +287,12 @@ func TestLogWrittenAnew(t *testing.T) {
 	}
 }
 
-// TestTornJournal: a page of the journal that a loss of power tore is not put into the database, not even where SQLite's sum of
-// every 200th byte would let zeros through.
-func TestTornJournal(t *testing.T) {
+// TestTornJournalPageIsNotApplied: A journal page that is torn by a power loss is not applied, even if SQLite's sum of every 200th byte does not detect
+// it.
+func TestTornJournalPageIsNotApplied(t *testing.T) {
 	const header, record = 512, 4 + sealed.PageSize + 4
 	w := newWorld(t)
-	// The journal is not synced, so that SQLite takes what there is of it; the database has nothing of the transaction yet.
+	// The journal is not synced, so SQLite uses what it contains. The database has nothing of the transaction yet.
 	db := w.open(t, "journal_mode(DELETE)", "synchronous(OFF)")
 	do(t, db, `CREATE TABLE secrets (id INTEGER PRIMARY KEY, data BLOB)`, `INSERT INTO secrets (data) VALUES (zeroblob(20000)), (zeroblob(20000))`)
 	tx, err := db.BeginTx(t.Context(), nil)
@@ -335,8 +335,8 @@ func TestTornJournal(t *testing.T) {
 	}
 }
 
-// TestEnvelopeStays: who has the database open when another program puts another envelope in leaves that in its place.
-func TestEnvelopeStays(t *testing.T) {
+// TestForeignEnvelopeIsNotOverwritten: A process that has the database open does not overwrite an envelope that another program wrote.
+func TestForeignEnvelopeIsNotOverwritten(t *testing.T) {
 	w, after := newWorld(t), newWorld(t)
 	db := w.open(t, "journal_mode(WAL)", "wal_autocheckpoint(0)")
 	do(t, db, `CREATE TABLE secrets (text TEXT)`, `PRAGMA wal_checkpoint(TRUNCATE)`)
@@ -357,13 +357,13 @@ func TestEnvelopeStays(t *testing.T) {
 	if got := ask(t, db, `PRAGMA integrity_check`); got != "ok" {
 		t.Error(got)
 	}
-	if err := errors.Join(db.Close(), file.Close()); err != nil { // in this order: closing the file would give up SQLite's locks
+	if err := errors.Join(db.Close(), file.Close()); err != nil { // in this order: closing the file would release SQLite's locks
 		t.Error(err)
 	}
 }
 
-// TestNoTemporaryFiles: what would be written beside the database, unsealed, is refused.
-func TestNoTemporaryFiles(t *testing.T) {
+// TestTemporaryFilesAreRefused: Unencrypted temporary files next to the database are refused.
+func TestTemporaryFilesAreRefused(t *testing.T) {
 	w := newWorld(t)
 	db := w.open(t)
 	db.SetMaxOpenConns(1)
@@ -378,8 +378,8 @@ func TestNoTemporaryFiles(t *testing.T) {
 	}
 }
 
-// TestInUse: a VFS is not taken away while files are open, and can be when they are closed.
-func TestInUse(t *testing.T) {
+// TestVFSInUseIsNotRemoved: A VFS cannot be removed while files are open, and can be after they are closed.
+func TestVFSInUseIsNotRemoved(t *testing.T) {
 	w := newWorld(t)
 	db := w.open(t)
 	do(t, db, `CREATE TABLE secrets (text TEXT)`)

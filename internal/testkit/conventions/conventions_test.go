@@ -21,7 +21,7 @@ const (
 	maxLine = 160
 )
 
-// TestPackageComments: a package says what it is for, once, in any of its files. Its external tests need not.
+// TestPackageComments: A package has one package comment, in any of its files. External tests need none.
 func TestPackageComments(t *testing.T) {
 	type key struct{ dir, name string }
 	documented := map[key]bool{}
@@ -47,7 +47,7 @@ func TestPackageComments(t *testing.T) {
 	}
 }
 
-// TestLineLength: a line fits on a screen. Generated files are as their generators write them.
+// TestLineLength: Lines have at most 160 characters. Generated files are exempt.
 func TestLineLength(t *testing.T) {
 	var list []string
 	for _, path := range goFiles(t) {
@@ -66,7 +66,7 @@ func TestLineLength(t *testing.T) {
 
 var generated = regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)
 
-// longLines returns the lengths of the lines that are too long, by their numbers. A tab counts as one character.
+// longLines returns the lengths of the lines that are too long, by line number. A tab counts as one character.
 func longLines(src []byte) map[int]int {
 	long := map[int]int{}
 	if generated.Match(src) {
@@ -93,7 +93,7 @@ func TestLongLinesAreFound(t *testing.T) {
 	}
 }
 
-// TestNamedTestsExist: a test that the documentation names as the proof of something is there.
+// TestNamedTestsExist: Tests that the documentation names exist.
 func TestNamedTestsExist(t *testing.T) {
 	var source bytes.Buffer
 	for _, path := range goFiles(t) {
@@ -122,7 +122,7 @@ func TestNamedTestsExist(t *testing.T) {
 	}
 }
 
-// goFiles lists the Go files of this module, as the go command would see them.
+// goFiles lists the Go files of this module, as the go command would.
 func goFiles(t *testing.T) []string {
 	t.Helper()
 	if _, err := os.Stat(filepath.Join(root, "go.mod")); err != nil {

@@ -24,7 +24,7 @@ type page struct {
 	blocks   []string // the fenced code
 }
 
-// TestLinks: every relative link of the documentation leads to a file that is there, and to a heading of it.
+// TestLinks: Every relative link of the documentation leads to an existing file, and to a heading of it.
 func TestLinks(t *testing.T) {
 	pages := markdown(t)
 	for path, p := range pages {
@@ -35,7 +35,7 @@ func TestLinks(t *testing.T) {
 				continue
 			}
 			if to.Scheme != "" {
-				continue // elsewhere
+				continue // an external link
 			}
 			target := path
 			if to.Path != "" {
@@ -52,8 +52,8 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestPagesAreFound: the index of the documentation leads to every page of it, in one step or through the pages it names.
-func TestPagesAreFound(t *testing.T) {
+// TestPagesAreLinked: The index of the documentation leads to every page, directly or through the pages it links to.
+func TestPagesAreLinked(t *testing.T) {
 	pages := markdown(t)
 	reached := map[string]bool{}
 	var follow func(path string)
@@ -72,7 +72,7 @@ func TestPagesAreFound(t *testing.T) {
 	follow(filepath.Join(root, "docs", "README.md"))
 	for path := range pages {
 		if strings.HasPrefix(path, filepath.Join(root, "docs")) && !reached[path] {
-			t.Errorf("nobody finds %s: link to it from docs/README.md", path)
+			t.Errorf("%s is not linked: link to it from docs/README.md", path)
 		}
 	}
 }
@@ -105,7 +105,7 @@ func TestReadmesAgree(t *testing.T) {
 
 var comment = regexp.MustCompile(`\s+# .*`)
 
-// commandsOf are the lines that run this project's program or build it, without comments.
+// commandsOf returns the lines that build or run this project's programs, without comments.
 func commandsOf(block string) string {
 	var commands []string
 	for line := range strings.Lines(block) {
@@ -175,7 +175,7 @@ func readPage(source []byte) *page {
 
 var notInAnchors = regexp.MustCompile(`[^\p{L}\p{N}\p{M} _-]`)
 
-// anchor is what GitHub makes of a heading.
+// anchor returns the anchor that GitHub generates for a heading.
 func anchor(heading string) string {
 	return strings.ReplaceAll(notInAnchors.ReplaceAllString(strings.ToLower(strings.TrimSpace(heading)), ""), " ", "-")
 }

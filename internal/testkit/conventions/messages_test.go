@@ -11,16 +11,16 @@ import (
 	"testing"
 )
 
-// TestMessagesAreInTheCode: what docs/troubleshooting.md quotes is what the program says. What others say has a section of
-// its own, which is not looked up.
-func TestMessagesAreInTheCode(t *testing.T) {
+// TestDocumentedMessagesExist: Messages quoted in docs/troubleshooting.md exist in the code. Messages of other programs have a separate
+// section, which is not checked.
+func TestDocumentedMessagesExist(t *testing.T) {
 	text, err := os.ReadFile(root + "/docs/troubleshooting.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	ours, _, found := strings.Cut(string(text), "\n## Said by others\n")
 	if !found {
-		t.Fatal("there is no section of what others say")
+		t.Fatal("the section for other programs' messages is missing")
 	}
 	said := strings.Join(literals(t), "\n")
 	looked := 0
@@ -47,7 +47,7 @@ func TestMessagesAreInTheCode(t *testing.T) {
 	}
 }
 
-// literals are the texts in the program's code, those that go over several lines put together.
+// literals returns the string literals in the program's code. Concatenated ones are joined.
 func literals(t *testing.T) (texts []string) {
 	t.Helper()
 	for _, path := range goFiles(t) {
@@ -73,7 +73,7 @@ func literals(t *testing.T) (texts []string) {
 	return texts
 }
 
-// constant is the text of a literal, or of a sum of literals.
+// constant returns the value of a literal, or of a concatenation of literals.
 func constant(e ast.Expr) (string, bool) {
 	switch e := e.(type) {
 	case *ast.BasicLit:

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -38,6 +39,50 @@ func Open(t testing.TB, options sqlite.Options) *sqlite.Storage {
 	return s
 }
 
+// New opens a new storage in a temporary folder and closes it with the test. It copies a database that it made once, because the
+// migrations take more processor time than most tests. Tests of opening itself use Open.
+func New(t testing.TB) *sqlite.Storage {
+	t.Helper()
+	files, err := migrated()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for name, data := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return Open(t, sqlite.Options{Dir: dir})
+}
+
+// migrated returns the files of an empty database, by name.
+var migrated = sync.OnceValues(func() (files map[string][]byte, err error) {
+	dir, err := os.MkdirTemp("", "dbtest")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	s, err := sqlite.Open(context.Background(), sqlite.Options{Dir: dir, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Close(); err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	files = map[string][]byte{}
+	for _, entry := range entries {
+		if files[entry.Name()], err = os.ReadFile(filepath.Join(dir, entry.Name())); err != nil {
+			return nil, err
+		}
+	}
+	return files, nil
+})
+
 // Exec executes statements in one write.
 func Exec(t testing.TB, db sqldb.Access, statements ...string) {
 	t.Helper()
@@ -64,7 +109,7 @@ func Value[T any](t testing.TB, db sqldb.Access, query string, args ...any) (v T
 	return v
 }
 
-// Hold occupies the writer until release is called, so that what is written in the meantime shares the next commit.
+// Hold occupies the writer until release is called, so that writes in the meantime share the next commit.
 func Hold(t testing.TB, db sqldb.Access) (release func()) {
 	t.Helper()
 	held, done := make(chan struct{}), make(chan struct{})
@@ -82,7 +127,7 @@ func Hold(t testing.TB, db sqldb.Access) (release func()) {
 	return func() { close(done) }
 }
 
-// Raw executes a statement on the file of a database that no storage has open. The file is created when it is missing.
+// Raw executes a statement on the file of a database that is not open. The file is created if it is missing.
 func Raw(t testing.TB, dir, statement string) {
 	t.Helper()
 	path := sqlite.DatabasePath(dir)
@@ -115,7 +160,7 @@ func Check(t testing.TB, file string, backup bool) sqlite.Report {
 	return r
 }
 
-// Folder makes a data folder with something in most tables, and closes it.
+// Folder creates a data folder with rows in most tables, and closes it.
 func Folder(t testing.TB) (dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "data")

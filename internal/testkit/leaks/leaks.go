@@ -1,4 +1,4 @@
-// Package leaks is for tests: it finds goroutines that outlive their owner.
+// Package leaks finds goroutines that outlive their owner, for tests.
 package leaks
 
 import (
@@ -10,10 +10,10 @@ import (
 	"go.uber.org/goleak"
 )
 
-// patience is how long a goroutine that is about to end may take on a loaded machine. goleak itself waits for less than half a second.
-const patience = time.Minute
+// timeout is how long an ending goroutine may take on a loaded machine. goleak itself waits for less than half a second.
+const timeout = time.Minute
 
-// Main is what TestMain does: it runs the tests, finds what they left running, and exits.
+// Main is the body of TestMain: it runs the tests, finds leaked goroutines, and exits.
 func Main(m *testing.M) {
 	code := m.Run()
 	if code == 0 {
@@ -26,7 +26,7 @@ func Main(m *testing.M) {
 }
 
 func find() (err error) {
-	for begun := time.Now(); time.Since(begun) < patience; {
+	for begun := time.Now(); time.Since(begun) < timeout; {
 		if err = goleak.Find(); err == nil {
 			return nil
 		}

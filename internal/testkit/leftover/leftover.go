@@ -1,4 +1,4 @@
-// Package leftover is for tests of forgetting: it finds text that is still in files.
+// Package leftover finds text that is still in files, for tests of erasure.
 package leftover
 
 import (
@@ -9,13 +9,13 @@ import (
 	"testing"
 )
 
-// In names the files in a folder, and in those below it, whose bytes hold the text.
+// In returns the names of the files in a folder and its subfolders that contain the text.
 func In(t testing.TB, dir, text string) (names []string) {
 	t.Helper()
 	files := os.DirFS(dir)
 	err := fs.WalkDir(files, ".", func(path string, entry fs.DirEntry, err error) error {
 		if path != "." && errors.Is(err, fs.ErrNotExist) {
-			return nil // gone meanwhile, as what is written beside a file until it takes its name
+			return nil // removed meanwhile, like a temporary file before its rename
 		}
 		if err != nil || entry.IsDir() {
 			return err

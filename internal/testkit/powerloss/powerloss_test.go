@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// x writes a text as strace does.
+// x quotes a text as strace does.
 func x(text string) string {
 	var b strings.Builder
 	for i := range len(text) {
@@ -27,7 +27,7 @@ func quoted(text string) string { return `"` + x(text) + `"` }
 
 var block = strings.Repeat("a", 512) + strings.Repeat("b", 512)
 
-// calls is a program that makes a folder and a file in it, writes 1,024 bytes, says so, and syncs.
+// calls is a program that creates a folder and a file in it, writes 1,024 bytes, reports it, and syncs.
 var calls = []string{
 	/* 1 */ `1 mkdirat(AT_FDCWD<` + x("/") + `>, ` + quoted("/r/d") + `, 0700) = 0`,
 	/* 2 */ `1 open(` + quoted("/r/d/f") + `, O_RDWR|O_CREAT, 0600) = 5` + `<` + x("/r/d/f") + `>`,
@@ -50,7 +50,7 @@ var calls = []string{
 	/* 19 */ `1 +++ killed by SIGKILL +++`,
 }
 
-func TestWhatIsThere(t *testing.T) {
+func TestRebuildWritesDurableFiles(t *testing.T) {
 	trace, err := Parse(strings.NewReader(strings.Join(calls, "\n")+"\n"), "/r")
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +58,7 @@ func TestWhatIsThere(t *testing.T) {
 	if said := trace.Said("done"); !slices.Equal(said, []int{9}) {
 		t.Errorf("said at %v", said)
 	}
-	// Whoever heard it may act on it, though the call never returned.
+	// A reader of the text may act on it, though the call never returned.
 	if said := append(trace.Said("killed in it"), trace.Said("heard all")...); !slices.Equal(said, []int{17, 18}) {
 		t.Errorf("said when killed at %v", said)
 	}
@@ -74,8 +74,8 @@ func TestWhatIsThere(t *testing.T) {
 		{1, Everything, nil},
 		{2, Nothing, map[string]string{"d/f": ""}},
 		{3, Nothing, map[string]string{"d/f": block}},
-		{6, Everything, nil}, // the file was synced, and nothing names it
-		{7, Everything, nil}, // nor its folder
+		{6, Everything, nil}, // the file was synced, but not its name
+		{7, Everything, nil}, // nor the name of its folder
 		{8, Everything, map[string]string{"d/f": block}},
 		{8, Nothing, map[string]string{"d/f": late}},
 		{10, Everything, map[string]string{"d/f": block}}, // a sync that failed
@@ -102,8 +102,8 @@ func TestWhatIsThere(t *testing.T) {
 	}
 }
 
-// TestChance: of what was not synced everything may be there, nothing, or some sectors.
-func TestChance(t *testing.T) {
+// TestUnsyncedDataMayBeLost: Unsynced data is on the disk completely, not at all, or in part.
+func TestUnsyncedDataMayBeLost(t *testing.T) {
 	trace, err := Parse(strings.NewReader(strings.Join([]string{calls[0], calls[1], calls[6], calls[7], calls[2]}, "\n")+"\n"), "/r")
 	if err != nil {
 		t.Fatal(err)
@@ -136,9 +136,9 @@ func TestChance(t *testing.T) {
 	}
 }
 
-// TestWhatWasThere: of what was there before, a file that is emptied and written anew has what it had until that is synced, and a
-// second name needs its folder to be synced.
-func TestWhatWasThere(t *testing.T) {
+// TestEarlierFilesStayUntilSync: A file that is truncated and rewritten keeps its earlier content until it is synced. A second name needs a sync of
+// its folder.
+func TestEarlierFilesStayUntilSync(t *testing.T) {
 	before := t.TempDir()
 	if err := os.WriteFile(filepath.Join(before, "f"), []byte("before"), 0o600); err != nil {
 		t.Fatal(err)
@@ -186,7 +186,7 @@ func TestWhatWasThere(t *testing.T) {
 	}
 }
 
-func TestNotUnderstood(t *testing.T) {
+func TestUnknownTraceIsAnError(t *testing.T) {
 	for _, line := range []string{
 		`1 writev(` + fd(5, "/r/f") + `, ` + quoted("x") + `, 1) = 1`,
 		`1 sendfile(` + fd(5, "/r/f") + `, 6, NULL, 1) = 1`,
@@ -195,7 +195,7 @@ func TestNotUnderstood(t *testing.T) {
 		`1 <... fsync resumed>) = 0`,
 	} {
 		if _, err := Parse(strings.NewReader(line+"\n"), "/r"); err == nil {
-			t.Errorf("%s is taken as if it were understood", line)
+			t.Errorf("%s is accepted", line)
 		}
 	}
 }

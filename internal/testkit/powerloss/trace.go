@@ -263,7 +263,7 @@ func (c *call) event(t *Trace, e *event) (ok bool, err error) {
 // open reads the path from the argument of that number, and the flags from the next.
 func (c *call) open(t *Trace, e *event, at int) (ok bool, err error) {
 	flags := c.args[at+1]
-	e.path = text(c.args[at]) // absolute, because the program was given its folder so
+	e.path = text(c.args[at]) // absolute, because the program's folder is absolute
 	t.positions[strconv.FormatInt(c.returned, 10)] = 0
 	e.truncates = strings.Contains(flags, "O_TRUNC")
 	if !t.below(e.path) || !strings.Contains(flags, "O_CREAT") && !e.truncates {

@@ -17,8 +17,8 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// Anywhere returns the scope of a bot that sets no channel.
-func Anywhere(user string) *memsidecarv1.Scope { return &memsidecarv1.Scope{UserId: user} }
+// WithoutChannel returns the scope of a bot that sets no channel.
+func WithoutChannel(user string) *memsidecarv1.Scope { return &memsidecarv1.Scope{UserId: user} }
 
 // InNamespace returns a scope in another namespace.
 func InNamespace(namespace string, scope *memsidecarv1.Scope) *memsidecarv1.Scope {
@@ -27,8 +27,8 @@ func InNamespace(namespace string, scope *memsidecarv1.Scope) *memsidecarv1.Scop
 	return clone
 }
 
-// WholeUser returns the namespace and user of a scope, without its channel.
-func WholeUser(scope *memsidecarv1.Scope) *memsidecarv1.Scope {
+// UserScope returns the namespace and user of a scope, without its channel.
+func UserScope(scope *memsidecarv1.Scope) *memsidecarv1.Scope {
 	return &memsidecarv1.Scope{Namespace: scope.GetNamespace(), UserId: scope.GetUserId()}
 }
 
@@ -131,7 +131,7 @@ type Exported struct {
 // Export calls ExportUser.
 func (r *Sidecar) Export(t *testing.T, scope *memsidecarv1.Scope) Exported {
 	t.Helper()
-	stream := Must(r.ExportUser(t.Context(), &memsidecarv1.ExportUserRequest{Scope: WholeUser(scope)}))(t)
+	stream := Must(r.ExportUser(t.Context(), &memsidecarv1.ExportUserRequest{Scope: UserScope(scope)}))(t)
 	var e Exported
 	for {
 		record, err := stream.Recv()
@@ -206,9 +206,9 @@ func (r *Sidecar) Digest(t *testing.T, scope *memsidecarv1.Scope, day string) *m
 // Eventually repeats a check until it succeeds.
 func Eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(Patience); !is(); {
+	for deadline := time.Now().Add(Timeout); !is(); {
 		if time.Now().After(deadline) {
-			t.Fatalf("after %s still not: %s", Patience, what)
+			t.Fatalf("after %s still not: %s", Timeout, what)
 		}
 	}
 }
@@ -294,8 +294,8 @@ func (r *Sidecar) Sessions() memsidecarv1.SessionServiceClient {
 	return memsidecarv1.NewSessionServiceClient(r.Conn)
 }
 
-// Within returns a scope in a session.
-func Within(scope *memsidecarv1.Scope, session string) *memsidecarv1.Scope {
+// InSession returns a scope in a session.
+func InSession(scope *memsidecarv1.Scope, session string) *memsidecarv1.Scope {
 	scope = proto.CloneOf(scope)
 	scope.SessionId = session
 	return scope

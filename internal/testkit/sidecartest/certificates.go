@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Authority makes certificates in a folder.
+// Authority is a certificate authority. It writes certificates, valid for an hour, into a folder.
 type Authority struct {
 	dir    string
 	cert   *x509.Certificate
@@ -22,14 +22,14 @@ type Authority struct {
 	serial int64
 }
 
-// NewAuthority writes NAME.pem, the authority's own certificate.
+// NewAuthority returns an authority and writes its own certificate and key, NAME.pem and NAME.key.
 func NewAuthority(dir, name string) (*Authority, error) {
 	a := &Authority{dir: dir}
 	err := a.issue(name, &x509.Certificate{IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign})
 	return a, err
 }
 
-// Leaf writes NAME.pem and NAME.key: a certificate for the hosts, to serve and to call with.
+// Leaf writes NAME.pem and NAME.key: a certificate for the hosts that servers and clients can use.
 func (a *Authority) Leaf(name string, hosts ...string) error {
 	return a.issue(name, &x509.Certificate{
 		DNSNames:    hosts,

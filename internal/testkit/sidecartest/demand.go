@@ -7,14 +7,14 @@ import (
 	"testing"
 )
 
-// Variable names what is demanded beyond Go, such as "python node grpcurl". Without it `go test ./...` skips the tests that need
-// these; with it, a tool that is missing is a failure. .ci/run sets it.
-const Variable = "MEMSIDECAR_CLIENTS"
+// ToolsVariable names required tools beyond Go, such as "python node grpcurl". Without it, `go test ./...` skips the tests that need them;
+// with it, a missing tool is a failure. .ci/run sets it.
+const ToolsVariable = "MEMSIDECAR_CLIENTS"
 
-// Demanded skips a test that needs more than Go, unless Variable names it.
-func Demanded(t testing.TB, name string) {
+// RequireTool skips a test that needs a tool, unless Variable names it.
+func RequireTool(t testing.TB, name string) {
 	t.Helper()
-	if !slices.Contains(strings.Fields(os.Getenv(Variable)), name) {
-		t.Skipf("it needs more than Go; to run it, set %s=%s", Variable, name)
+	if !slices.Contains(strings.Fields(os.Getenv(ToolsVariable)), name) {
+		t.Skipf("it needs more than Go; to run it, set %s=%s", ToolsVariable, name)
 	}
 }

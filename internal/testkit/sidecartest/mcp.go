@@ -90,11 +90,11 @@ func (m *Model) Read(t *testing.T, uri string) string {
 // Remembered returns the texts of the memories that list_memories answers, one a line.
 func (m *Model) Remembered(t *testing.T) string {
 	t.Helper()
-	return strings.Join(Shown(m.Must(t, "list_memories", nil), "text"), "\n")
+	return strings.Join(FieldValues(m.Must(t, "list_memories", nil), "text"), "\n")
 }
 
-// Shown returns a field of each memory of an answer.
-func Shown(answer map[string]any, field string) (values []string) {
+// FieldValues returns a field of each memory of an answer.
+func FieldValues(answer map[string]any, field string) (values []string) {
 	memories, _ := answer["memories"].([]any)
 	for _, m := range memories {
 		fields, _ := m.(map[string]any)

@@ -12,8 +12,8 @@ import (
 // HTTPListen is the setting of a sidecar that serves metrics and health checks over HTTP.
 const HTTPListen = "http.listen=127.0.0.1:0"
 
-// Look sends a GET request to the operators' port and returns the status and the body.
-func (r *Sidecar) Look(t *testing.T, path string) (int, string) {
+// GetOps sends a GET request to the operators' port and returns the status and the body.
+func (r *Sidecar) GetOps(t *testing.T, path string) (int, string) {
 	t.Helper()
 	req := Must(http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+r.HTTP+path, http.NoBody))(t)
 	resp, err := http.DefaultClient.Do(req)
@@ -33,8 +33,8 @@ func (r *Sidecar) Scrape(t *testing.T) (kinds, values map[string]string) {
 	var text string
 	Eventually(t, "the scrape is answered", func() bool {
 		var status int
-		if status, text = r.Look(t, "/metrics"); status != http.StatusOK {
-			r.Late++ // it has seconds, and the machine may have taken longer
+		if status, text = r.GetOps(t, "/metrics"); status != http.StatusOK {
+			r.Late++ // the collection has seconds, and the machine may have taken longer
 		}
 		return status == http.StatusOK
 	})
@@ -47,7 +47,7 @@ func (r *Sidecar) Scrape(t *testing.T) (kinds, values map[string]string) {
 		values[strings.TrimPrefix(m[0][:strings.LastIndexByte(m[0], ' ')], "memsidecar_")] = m[4]
 		name := m[1]
 		if kinds[name] == "" {
-			name += m[2] // a counter that ends like a part of a histogram
+			name += m[2] // a counter with a suffix that histograms use
 		}
 		labels[name] = nil
 		for _, l := range regexp.MustCompile(`(\w+)="`).FindAllStringSubmatch(m[3], -1) {

@@ -10,8 +10,8 @@ const ProviderKey = "sk-never-to-be-shown"
 // Protocols returns the protocols of the model providers.
 func Protocols() []string { return []string{"gemini", "openai"} }
 
-// UseProvider returns settings by which a provider does all that models do. Failed calls are repeated soon; slow calls are waited
-// for, because the machine may be slow.
+// UseProvider returns settings that use a provider for all models. Failed calls are retried soon. Timeouts are long, because the machine
+// may be slow.
 func UseProvider(protocol string, p *providertest.Server) []string {
 	settings := []string{
 		"queue.backoff_min=10ms", "queue.backoff_max=20ms", "breaker.failures=2", "breaker.open_for=100ms", "log.level=debug",
@@ -23,5 +23,5 @@ func UseProvider(protocol string, p *providertest.Server) []string {
 	return settings
 }
 
-// Impatient returns settings by which a model has one second to answer. They go before those of [UseProvider].
-func Impatient(part providertest.Part) []string { return []string{string(part) + ".timeout=1s"} }
+// ShortTimeouts returns settings by which a model has one second to answer. They go before those of [UseProvider].
+func ShortTimeouts(part providertest.Part) []string { return []string{string(part) + ".timeout=1s"} }

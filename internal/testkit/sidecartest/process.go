@@ -1,5 +1,5 @@
-// Package sidecartest starts sidecars for tests: [Serve] in the process of the test, and [StartProcess] the real program in a process of
-// its own. It has clients for both, and short forms of calls that many tests make.
+// Package sidecartest starts sidecars for tests: [Serve] in the process of the test, and [StartProcess] the real program in its own
+// process. It has clients for both, and short forms of calls that many tests make.
 package sidecartest
 
 import (
@@ -22,16 +22,16 @@ import (
 	"github.com/memsidecar/memsidecar/internal/observe/logs/logstest"
 )
 
-// Patience is how long anything that should happen may take on a loaded machine, before a test says that it does not happen.
-const Patience = 5 * time.Minute
+// Timeout is how long a test waits on a loaded machine before it fails.
+const Timeout = 5 * time.Minute
 
-// program is what is built.
+// program is the package that is built.
 const program = "github.com/memsidecar/memsidecar/cmd/memsidecar"
 
-// Build builds the program and returns its path; its name is memsidecar. What is built stays in the go command's cache, so that the
-// packages of one `go test ./...` build it once, and not at all when nothing changed.
+// Build builds the program, memsidecar, and returns its path. The go command caches it, so that the packages of one `go test ./...` build
+// it once, and not at all if nothing changed.
 var Build = sync.OnceValues(func() (path string, err error) {
-	for range 2 { // the first time the path is that of a file that is gone; then it is the one in the cache
+	for range 2 { // the first run may return a temporary path that is gone; the second returns the cached one
 		if path, err = runnable(); err != nil {
 			return "", err
 		}
@@ -42,9 +42,9 @@ var Build = sync.OnceValues(func() (path string, err error) {
 	return "", err
 })
 
-// runnable returns where `go run` has the program.
+// runnable returns the path from which `go run` runs the program.
 func runnable() (string, error) {
-	// Git refuses a checkout that another user owns, and with it the version stamp.
+	// Git refuses a checkout that another user owns, and then the version stamp fails.
 	command := exec.CommandContext(context.Background(), "go", "run", "-buildvcs=false", "-exec", "go version", program)
 	var errs strings.Builder
 	command.Stderr = &errs
@@ -69,35 +69,35 @@ func Binary(t testing.TB) string {
 	return path
 }
 
-// ProcessOptions is how a sidecar is started. The zero value starts one on a free port of loopback, with an empty folder.
+// ProcessOptions are the options for starting a sidecar. The zero value uses a free port of loopback and an empty folder.
 type ProcessOptions struct {
-	// Dir is the data folder. By default it is new and goes with the sidecar; one that is given stays.
+	// Dir is the data folder. The default is a new one that is removed with the sidecar. A given folder stays.
 	Dir string
-	// Listen is the address, such as unix:/path. By default it is a free port of loopback.
+	// Listen is the address, such as unix:/path. The default is a free port of loopback.
 	Listen string
-	// Settings are KEY=VALUE, as for --set. Without one for retrieval.budget there is a minute for each Retrieve, so that what is
-	// recalled does not depend on how busy the machine is.
+	// Settings are KEY=VALUE, as for --set. Unless they set retrieval.budget it is a minute, so that answers do not depend on the
+	// machine's load.
 	Settings []string
-	// WorkDir is the folder from which relative paths in Settings begin; by default that of the test.
+	// WorkDir is the base of relative paths in Settings. The default is the test's folder.
 	WorkDir string
-	// Environ is added to the environment, which has no settings and no providers' keys of the developer's.
+	// Environ is added to the environment, without the developer's settings and providers' keys.
 	Environ []string
 }
 
-// Process is `memsidecar serve` in a process of its own.
+// Process is `memsidecar serve` in its own process.
 type Process struct {
-	// Addr is where it listens, as clients dial it: host:port, or unix:/path.
+	// Addr is its address as clients dial it: host:port, or unix:/path.
 	Addr string
-	// HTTP is the host:port of http.listen, when Settings have that.
+	// HTTP is the host:port of http.listen, if Settings have that.
 	HTTP string
-	// API is the host:port of api.listen, when Settings have that.
+	// API is the host:port of api.listen, if Settings have that.
 	API string
-	// Dir is its data folder.
+	// Dir is the data folder.
 	Dir string
 
 	command *exec.Cmd
 	log     logstest.Log
-	ended   func() error // waits for the end of the process, and says how it ended
+	ended   func() error // waits for the exit of the process and returns its error
 	remove  string       // a folder to remove at the end
 }
 
@@ -119,7 +119,7 @@ func StartProcess(t testing.TB, options ProcessOptions) *Process {
 	return s
 }
 
-// LaunchProcess is StartProcess for what is no test, such as an Example: the caller stops it.
+// LaunchProcess is StartProcess without a test, such as for an Example. The caller stops the process.
 func LaunchProcess(options ProcessOptions) (_ *Process, err error) {
 	path, err := Build()
 	if err != nil {
@@ -170,13 +170,13 @@ func LaunchProcess(options ProcessOptions) (_ *Process, err error) {
 		return s, nil
 	case <-read:
 		return nil, fmt.Errorf("serve ended before it was ready: %w\n%s", s.ended(), s.Log())
-	case <-time.After(Patience):
+	case <-time.After(Timeout):
 		s.Kill()
-		return nil, fmt.Errorf("serve is not ready after %s\n%s", Patience, s.Log())
+		return nil, fmt.Errorf("serve is not ready after %s\n%s", Timeout, s.Log())
 	}
 }
 
-// Run runs another command of the program, such as `token create`, and returns what it prints.
+// Run runs another command of the program, such as `token create`, and returns its output.
 func Run(ctx context.Context, args ...string) (string, error) {
 	path, err := Build()
 	if err != nil {
@@ -193,21 +193,21 @@ func Run(ctx context.Context, args ...string) (string, error) {
 	return string(out), nil
 }
 
-// What the sidecar logs when it listens.
+// Log lines of a sidecar that listens.
 var (
 	readyLine = regexp.MustCompile(`"?memsidecar is ready"?.*?\baddress"?[=:]("[^"]*"|\S+)`)
 	apiLine   = regexp.MustCompile(`"?calls are answered as JSON over HTTP"?.*?\baddress"?[=:]("[^"]*"|\S+)`)
 	httpLine  = regexp.MustCompile(`"?health checks and metrics are served"?.*?\baddress"?[=:]("[^"]*"|\S+)`)
 )
 
-// read collects what the sidecar writes, and closes ready when it listens.
+// read collects the sidecar's output, and closes ready when the sidecar listens.
 func (s *Process) read(output io.Reader, wantHTTP, wantAPI bool, ready chan<- struct{}) {
-	told := false
+	announced := false
 	lines := bufio.NewScanner(output)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		fmt.Fprintln(&s.log, lines.Text())
-		if told {
+		if announced {
 			continue
 		}
 		if found := readyLine.FindStringSubmatch(lines.Text()); found != nil {
@@ -220,11 +220,11 @@ func (s *Process) read(output io.Reader, wantHTTP, wantAPI bool, ready chan<- st
 			s.API = unquoted(found[1])
 		}
 		if s.Addr != "" && (s.HTTP != "" || !wantHTTP) && (s.API != "" || !wantAPI) {
-			told = true
+			announced = true
 			close(ready)
 		}
 	}
-	_, _ = io.Copy(io.Discard, output) // after a line that is too long, so that nobody waits
+	_, _ = io.Copy(io.Discard, output) // discards the rest after a line that is too long, so that the sidecar does not block
 }
 
 func unquoted(s string) string {
@@ -234,18 +234,18 @@ func unquoted(s string) string {
 	return s
 }
 
-// Stop ends the sidecar as SIGTERM or Ctrl-C does, and waits for it. The second time it does nothing.
+// Stop ends the sidecar as SIGTERM or Ctrl-C does, and waits for it. Later calls do nothing.
 func (s *Process) Stop() error {
 	interrupt := s.command.Process.Signal
-	if runtime.GOOS == "windows" { // it knows no signals
+	if runtime.GOOS == "windows" { // which has no signals
 		s.Kill()
 		return nil
 	}
 	if err := interrupt(os.Interrupt); errors.Is(err, os.ErrProcessDone) {
-		_ = s.ended() // it was stopped or killed before
+		_ = s.ended() // stopped or killed before
 		return nil
 	}
-	late := time.AfterFunc(Patience, s.kill)
+	late := time.AfterFunc(Timeout, s.kill)
 	defer late.Stop()
 	if err := s.ended(); err != nil {
 		return fmt.Errorf("serve ended with: %w\n%s", err, s.Log())
@@ -253,7 +253,7 @@ func (s *Process) Stop() error {
 	return nil
 }
 
-// Kill ends the sidecar as kill -9 does: it can neither flush nor close anything.
+// Kill ends the sidecar with SIGKILL: it can neither flush nor close files.
 func (s *Process) Kill() {
 	s.kill()
 	_ = s.ended() // reports the signal
@@ -261,10 +261,10 @@ func (s *Process) Kill() {
 
 func (s *Process) kill() { _ = s.command.Process.Kill() }
 
-// Log is what it has written so far.
+// Log returns the output so far.
 func (s *Process) Log() string { return s.log.String() }
 
-// Environ is this process's environment without the sidecar's settings, the providers' keys, and what sends spans elsewhere.
+// Environ returns this process's environment without settings of the sidecar, providers' keys, and exporters of spans.
 func Environ() []string {
 	var kept []string
 	for _, pair := range os.Environ() {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -21,18 +22,18 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// parallel is how many parallel tests run at a time. They wait for the disk more than for the processor.
+// parallel is how many parallel tests run at a time. They are limited by the disk more than by the processor.
 const parallel = 8
 
-// Main is what TestMain calls: it runs the tests and returns the exit code. With -parallel on the command line that number counts.
+// Main is the body of TestMain: it runs the tests and returns the exit code. A -parallel flag on the command line takes precedence.
 func Main(m *testing.M) (code int) {
 	if err := flag.Set("test.parallel", strconv.Itoa(parallel)); err != nil {
-		panic(err) // it is the testing package's flag
+		panic(err) // the testing package defines the flag
 	}
 	return m.Run()
 }
 
-// Stubs are the clients of the services that most tests call. Their methods are those of [Sidecar].
+// Stubs has clients of the services that most tests call.
 type Stubs struct {
 	memsidecarv1.MemoryServiceClient
 	memsidecarv1.UserServiceClient
@@ -48,7 +49,7 @@ func NewStubs(conn grpc.ClientConnInterface) Stubs {
 	}
 }
 
-// Sidecar is a sidecar in this process, on a free port of loopback and a folder of its own.
+// Sidecar is a sidecar in this process, with a free loopback port and its own data folder.
 type Sidecar struct {
 	Stubs
 	Conn *grpc.ClientConn
@@ -57,7 +58,7 @@ type Sidecar struct {
 	API  string // address of JSON over HTTP, if the settings have one
 	Dir  string
 	Log  *Log
-	Late int // how many scrapes were not answered in time
+	Late int // number of scrapes without an answer in time
 	// Cancel does what SIGTERM does. Stop closes the connection, cancels and waits for the end.
 	Cancel, Stop func()
 	ended        chan error
@@ -75,9 +76,9 @@ func ServeIn(t testing.TB, dir string, settings ...string) *Sidecar {
 	return ServeWith(t, dir, nil, settings...)
 }
 
-// Unhurried returns settings by which answers do not depend on how busy the machine is. Settings of a test override them, and
-// benchmarks measure the defaults.
-func Unhurried(t testing.TB) []string {
+// RelaxedSettings returns settings that make answers independent of the machine's load. A test's settings override them. Benchmarks use the
+// defaults.
+func RelaxedSettings(t testing.TB) []string {
 	if _, measured := t.(*testing.B); measured {
 		return nil
 	}
@@ -87,14 +88,38 @@ func Unhurried(t testing.TB) []string {
 // ServeWith is [ServeIn] with environment variables.
 func ServeWith(t testing.TB, dir string, environ []string, settings ...string) *Sidecar {
 	t.Helper()
-	r, err := launch(dir, environ, slices.Concat(settings, Unhurried(t)))
+	return serve(t, nil, dir, environ, settings)
+}
+
+// ServeAt is [ServeIn] with a clock.
+func ServeAt(t testing.TB, now func() time.Time, dir string, settings ...string) *Sidecar {
+	t.Helper()
+	return serve(t, now, dir, nil, settings)
+}
+
+// FromNoon returns a clock that starts at noon of today, UTC, and runs. With it no test that compares days passes midnight.
+func FromNoon() func() time.Time {
+	began := time.Now()
+	noon := began.UTC().Truncate(24 * time.Hour).Add(12 * time.Hour)
+	return func() time.Time { return noon.Add(time.Since(began)) }
+}
+
+// ServeFromNoon is [Serve] with the clock [FromNoon], for users in UTC.
+func ServeFromNoon(t testing.TB, settings ...string) *Sidecar {
+	t.Helper()
+	return ServeAt(t, FromNoon(), t.TempDir(), append(slices.Clone(settings), "time_zone=UTC")...)
+}
+
+func serve(t testing.TB, now func() time.Time, dir string, environ, settings []string) *Sidecar {
+	t.Helper()
+	r, err := launch(now, dir, environ, slices.Concat(settings, RelaxedSettings(t)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.Conn = Dial(t, r.Addr)
 	r.Stubs = NewStubs(r.Conn)
 	r.Stop = sync.OnceFunc(func() {
-		_ = r.Conn.Close() // so that stopping need not wait for it
+		_ = r.Conn.Close() // so that Stop does not wait for it
 		r.Cancel()
 		if err := <-r.ended; err != nil {
 			t.Errorf("serving ended with %v:\n%s", err, r.Log)
@@ -105,7 +130,7 @@ func ServeWith(t testing.TB, dir string, environ []string, settings ...string) *
 }
 
 // launch starts a sidecar. If a key is set twice, the first setting counts.
-func launch(dir string, environ, settings []string) (*Sidecar, error) {
+func launch(now func() time.Time, dir string, environ, settings []string) (*Sidecar, error) {
 	flags := map[string]string{"listen": "127.0.0.1:0", "data_dir": dir}
 	for _, setting := range slices.Backward(settings) {
 		key, value, _ := strings.Cut(setting, "=")
@@ -118,7 +143,7 @@ func launch(dir string, environ, settings []string) (*Sidecar, error) {
 	cfg := loaded.Config
 	r := &Sidecar{Dir: dir, Log: &Log{}, ended: make(chan error, 1)}
 	ctx, cancel := context.WithCancel(context.Background())
-	s, err := sidecar.Start(ctx, cfg, sidecar.Options{Environ: environ, Log: logs.New(r.Log, cfg.Log.Level, cfg.Log.Format)})
+	s, err := sidecar.Start(ctx, cfg, sidecar.Options{Environ: environ, Now: now, Log: logs.New(r.Log, cfg.Log.Level, cfg.Log.Format)})
 	if err != nil {
 		cancel()
 		return nil, err
@@ -174,14 +199,14 @@ func Answered(text string) *memsidecarv1.Message {
 	return &memsidecarv1.Message{Role: memsidecarv1.Role_ROLE_ASSISTANT, Content: text}
 }
 
-// Patiently returns a time to wait that is long enough on every machine.
-func Patiently() *durationpb.Duration { return durationpb.New(Patience) }
+// LongWait returns a wait that is long enough on every machine.
+func LongWait() *durationpb.Duration { return durationpb.New(Timeout) }
 
 // Consider calls ConsiderMemorizing and waits for the outcome.
 func (r *Sidecar) Consider(t *testing.T, scope *memsidecarv1.Scope, messages ...*memsidecarv1.Message) *memsidecarv1.Consideration {
 	t.Helper()
 	resp, err := r.ConsiderMemorizing(t.Context(), &memsidecarv1.ConsiderMemorizingRequest{
-		Scope: scope, Messages: messages, Wait: Patiently(),
+		Scope: scope, Messages: messages, Wait: LongWait(),
 	})
 	if err != nil {
 		t.Fatal(err)

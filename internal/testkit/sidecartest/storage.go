@@ -21,8 +21,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/usage"
 )
 
-// Fate brings a stored consideration into a state.
-type Fate func(t *testing.T, q *sqlstore.Queue, job queue.Job)
+// State brings a stored consideration into a state.
+type State func(t *testing.T, q *sqlstore.Queue, job queue.Job)
 
 // Stuck leaves a consideration pending after a failed attempt, without a next attempt. A postponed one would be due when the sidecar
 // starts.
@@ -53,7 +53,7 @@ func WithStorage(t *testing.T, dir string, do func(*sqlite.Storage)) {
 }
 
 // SeedConsideration stores a consideration in a state that tests cannot reach with rules, which never fail.
-func SeedConsideration(t *testing.T, dir string, scope *memsidecarv1.Scope, text string, become Fate) (id string) {
+func SeedConsideration(t *testing.T, dir string, scope *memsidecarv1.Scope, text string, become State) (id string) {
 	t.Helper()
 	kinds := map[memsidecarv1.ChannelKind]memory.ChannelKind{
 		memsidecarv1.ChannelKind_CHANNEL_KIND_DIRECT: memory.ChannelDirect, memsidecarv1.ChannelKind_CHANNEL_KIND_GROUP: memory.ChannelGroup,
@@ -80,16 +80,16 @@ func SeedConsideration(t *testing.T, dir string, scope *memsidecarv1.Scope, text
 	return id
 }
 
-// HoldsBytes returns the files of a folder that contain a text.
-func HoldsBytes(t *testing.T, dir, text string) []string {
+// FilesWith returns the files of a folder that contain a text.
+func FilesWith(t *testing.T, dir, text string) []string {
 	t.Helper()
 	return leftover.In(t, dir, text)
 }
 
-// WantNoBytes checks that no file of a folder contains a text.
-func WantNoBytes(t *testing.T, dir, text string) {
+// WantNoFileWith checks that no file of a folder contains a text.
+func WantNoFileWith(t *testing.T, dir, text string) {
 	t.Helper()
-	if files := HoldsBytes(t, dir, text); len(files) > 0 {
+	if files := FilesWith(t, dir, text); len(files) > 0 {
 		t.Errorf("%q is in %q", text, files)
 	}
 }
@@ -130,12 +130,12 @@ func TablesWith(t *testing.T, dir, text string) (found []string) {
 	return found
 }
 
-// Spend stores the usage of a model on an earlier day.
-func Spend(t *testing.T, dir string, daysAgo int, model string, input, output int) {
+// SeedUsage stores the usage of a model at a time.
+func SeedUsage(t *testing.T, dir string, at time.Time, model string, input, output int) {
 	t.Helper()
 	WithStorage(t, dir, func(s *sqlite.Storage) {
 		NoError(t, sqlstore.NewModels(s).AddUsage(t.Context(), []usage.Call{{
-			At: time.Now().UTC().AddDate(0, 0, -daysAgo), Namespace: "default", Part: "decision", Model: model,
+			At: at, Namespace: "default", Part: "decision", Model: model,
 			InputTokens: int64(input), OutputTokens: int64(output), Latency: time.Second,
 		}}))
 	})

@@ -1,5 +1,5 @@
-// Package backfill embeds memories: immediately while the embedder is available, else in the background, as after a change of the
-// model. Until then a memory without vectors is found by its keywords.
+// Package backfill embeds memories: immediately while the embedder is available, otherwise in the background. After a change of the model
+// it embeds all memories again in the background. Only keyword search finds a memory without vectors.
 package backfill
 
 import (
@@ -36,10 +36,10 @@ const (
 // Progress is the progress of the background work.
 type Progress struct {
 	Running bool
-	Done    int64 // memories that got vectors in this pass
-	Total   int64 // memories without vectors at the start of the pass
-	Refused int64 // memories whose texts the embedder refused
-	Problem string
+	Done    int64  // memories that got vectors in this pass
+	Total   int64  // memories without vectors at the start of the pass
+	Refused int64  // memories whose texts the embedder refused
+	Problem string // the last error; empty after a success
 }
 
 // Vectorizer embeds texts for storage.
@@ -69,7 +69,7 @@ func New(embedder embed.Embedder, store vectorstore.Backfill, options Options) *
 // Start starts the background work, which waits for Wake.
 func (v *Vectorizer) Start() { v.task.Go(v.run) }
 
-// Stop stops the background work. The next Start resumes it.
+// Stop stops the background work and waits for its end. The Vectorizer cannot be started again; a new one resumes the work.
 func (v *Vectorizer) Stop() {
 	v.stop()
 	v.task.Wait()
@@ -127,7 +127,7 @@ func (v *Vectorizer) embed(ctx context.Context, texts []string) ([]vectorstore.E
 
 // run adds the missing vectors whenever it is woken.
 func (v *Vectorizer) run() {
-	background.Run(v.ctx, v.notifier, func() (again time.Time) {
+	background.Run(v.ctx, time.Now, v.notifier, func() (again time.Time) {
 		if v.pass() {
 			again = time.Now().Add(secondPass)
 		}
@@ -139,7 +139,7 @@ func (v *Vectorizer) run() {
 // pass processes all memories without vectors until there are none, and reports whether some were refused.
 func (v *Vectorizer) pass() (refused bool) {
 	if v.embedder.Fingerprint() == (embed.Fingerprint{}) {
-		return false // no model yet; its choice wakes the Vectorizer
+		return false // no model is chosen yet; the Vectorizer is woken when one is
 	}
 	fingerprint := v.embedder.Fingerprint().String()
 	for v.ctx.Err() == nil {
@@ -198,7 +198,7 @@ func (v *Vectorizer) scan(fingerprint string) bool {
 	}
 }
 
-// fill embeds and stores a batch. If the embedder refuses it, each item is tried alone.
+// fill embeds and stores a batch. If the embedder refuses it, each item is tried alone. It returns false if the Vectorizer was stopped.
 func (v *Vectorizer) fill(items []vectorstore.MissingItem) bool {
 	texts := make([]string, len(items))
 	for i, item := range items {

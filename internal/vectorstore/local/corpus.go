@@ -23,7 +23,7 @@ type corpus struct {
 type document struct {
 	memory *memory.Memory
 	chunks int // vectors in the collection
-	terms  int // of the text, with repetitions
+	terms  int // words of the text, with repetitions
 	bytes  int64
 }
 
@@ -115,7 +115,7 @@ func (c *corpus) search(ctx context.Context, vector []float32, matches func(*mem
 			continue
 		}
 		seen[id] = true
-		hits = append(hits, vectorstore.Hit{Memory: doc.memory, Score: min(1, max(-1, float64(r.Similarity)))}) // rounding
+		hits = append(hits, vectorstore.Hit{Memory: doc.memory, Score: min(1, max(-1, float64(r.Similarity)))}) // rounding may leave [-1, 1]
 		if len(hits) == limit {
 			break
 		}
@@ -123,8 +123,8 @@ func (c *corpus) search(ctx context.Context, vector []float32, matches func(*mem
 	return hits, nil
 }
 
-// passedOver limits how many of chromem's results may not be hits: chromem cannot apply the filter, and of a memory with several chunks
-// only the best one counts. A small number of results saves chromem a large heap.
+// passedOver returns how many of chromem's results are not hits at most: chromem cannot apply the filter, and of a memory with several
+// chunks only the best one counts. A small number of results saves chromem a large heap.
 func (c *corpus) passedOver(matches func(*memory.Memory) bool) int {
 	hits := c.embedded
 	if matches != nil {

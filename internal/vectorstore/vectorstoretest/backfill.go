@@ -42,7 +42,7 @@ func RunBackfill(t *testing.T, open func(t *testing.T) Stores) {
 		{"Missing", testMissing},
 		{"MissingKeepsTexts", testMissingKeepsTexts},
 		{"SetEmbeddings", testSetEmbeddings},
-		{"SetEmbeddingsOfWhatChanged", testSetEmbeddingsOfWhatChanged},
+		{"SetEmbeddingsOfChangedTexts", testSetEmbeddingsOfChangedTexts},
 		{"SetEmbeddingsConcurrently", testSetEmbeddingsConcurrently},
 		{"Pass", testPass},
 		{"RevertedEdit", testRevertedEdit},
@@ -74,7 +74,7 @@ func (s *backfillSuite) wantUse(fingerprint string, wantComplete, wantChanged bo
 	}
 }
 
-// wantMissing checks which memories lack vectors of the fingerprint, and their number, reading so many at a time.
+// wantMissing checks which memories lack vectors of the fingerprint, and their number. It reads pages of limit memories.
 func (s *backfillSuite) wantMissing(fingerprint string, limit int, want ...string) {
 	s.Helper()
 	var got []string
@@ -102,7 +102,7 @@ func (s *backfillSuite) wantMissing(fingerprint string, limit int, want ...strin
 	}
 }
 
-// set gives the memory one vector, as for the text.
+// set stores the embedding of a text for the memory.
 func (s *backfillSuite) set(user memory.User, id, text string, e vectorstore.Embedding) {
 	s.Helper()
 	err := s.backfill.SetEmbeddings(s.Context(), user, []vectorstore.TextEmbedding{{MemoryID: id, Text: text, Embedding: e}})
@@ -111,8 +111,8 @@ func (s *backfillSuite) set(user memory.User, id, text string, e vectorstore.Emb
 	}
 }
 
-// testUseFingerprint: a fingerprint is complete while no memory lacks vectors of it, and has to be proven complete again when
-// another was in use.
+// testUseFingerprint: a fingerprint is complete while no memory lacks vectors of it. After another one was in use, a pass has to check it
+// again.
 func testUseFingerprint(s *backfillSuite) {
 	s.wantUse(Fingerprint, true, false) // there is nothing to embed
 	s.wantUse(Fingerprint, true, false)
@@ -163,7 +163,7 @@ func testMissing(s *backfillSuite) {
 
 func testMissingKeepsTexts(s *backfillSuite) {
 	var want []string
-	for _, text := range storetest.Texts()[1:] { // a memory has a text
+	for _, text := range storetest.Texts()[1:] { // the first is empty, which no memory's text is
 		m := s.add(ann, s.memory(text))
 		want = append(want, "ann "+m.ID+" "+text)
 	}
@@ -197,8 +197,8 @@ func testSetEmbeddings(s *backfillSuite) {
 	}
 }
 
-// testSetEmbeddingsOfWhatChanged: vectors of a text that the memory does not have any more are dropped.
-func testSetEmbeddingsOfWhatChanged(s *backfillSuite) {
+// testSetEmbeddingsOfChangedTexts: vectors of a text that the memory no longer has are dropped.
+func testSetEmbeddingsOfChangedTexts(s *backfillSuite) {
 	tea := s.add(ann, s.memory("likes green tea"))
 	gone := s.add(ann, s.memory("has a dog"))
 	s.remove(ann, gone.ID)
@@ -257,7 +257,7 @@ func testPass(s *backfillSuite) {
 		}
 		s.wantUse(Fingerprint, want, false)
 	}
-	complete(false) // it did not begin
+	complete(false) // no pass has begun
 	begin()
 	s.set(ann, tea.ID, tea.Text, embedding([]float32{1, 0, 0}))
 	s.add(ann, s.memory("plays the cello"), 0, 1, 0)
@@ -284,7 +284,7 @@ func testPass(s *backfillSuite) {
 	}
 }
 
-// testRevertedEdit: a text that holds again lacks vectors.
+// testRevertedEdit: after an edit is reverted, the memory lacks vectors of its restored text.
 func testRevertedEdit(s *backfillSuite) {
 	s.use(Fingerprint)
 	first := s.add(ann, s.memory("lives in A"), 1, 0, 0)
@@ -300,7 +300,7 @@ func testRevertedEdit(s *backfillSuite) {
 	s.wantMissing(Fingerprint, 10, "ann "+first.ID+" lives in A")
 }
 
-// testDropOthers: vectors of other fingerprints are deleted a few at a time, and none of the one given.
+// testDropOthers: only vectors of other fingerprints are deleted, up to limit in a call.
 func testDropOthers(s *backfillSuite) {
 	const memories = 5
 	var want []string

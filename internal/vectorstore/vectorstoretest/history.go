@@ -27,7 +27,8 @@ func historyTests() []test {
 	}
 }
 
-// The vectors of these tests are alike, so that a search without a limit finds whatever can be found.
+// statement returns an entry. All entries of these tests have the same vector, so that a search without a limit finds every memory that
+// searches return at all.
 func (s *suite) statement(text string) vectorstore.Entry { return s.entry(s.memory(text), 1, 1, 0) }
 
 func (s *suite) superseding(text string, old ...string) vectorstore.Entry {
@@ -40,7 +41,7 @@ func withStatuses(statuses ...memory.Status) vectorstore.Filter {
 	return vectorstore.Filter{Audience: memory.Everything(), Statuses: statuses}
 }
 
-// statuses checks which memories have which status, wherever that can be seen.
+// statuses checks which memories have which status, with Get, List and both searches.
 func (s *suite) statuses(user memory.User, want map[memory.Status][]string) {
 	s.Helper()
 	findable := []memory.Status{memory.StatusActive, memory.StatusSuperseded, memory.StatusExpired}
@@ -75,7 +76,7 @@ func (s *suite) statuses(user memory.User, want map[memory.Status][]string) {
 	}
 }
 
-// each runs a test with a store that has searched for the user, and with one that has not.
+// each runs a test for a user whose index is not loaded yet, and for one whose index is.
 func (s *suite) each(run func(user memory.User)) {
 	run(ann)
 	s.warm(ben)
@@ -99,7 +100,7 @@ func testSupersede(s *suite) {
 		s.statuses(user, statuses)
 
 		again := s.apply(user, e)[0]
-		s.is("superseded, told again", again.Related, old.ID)
+		s.is("superseded, applied again", again.Related, old.ID)
 		if d := diffOne(again.Memory, moved.Memory); again.Action != memory.ActionUpdated || d != "" {
 			s.Errorf("again: %s, %s", again.Action, d)
 		}
@@ -134,17 +135,17 @@ func testSupersedeSeveral(s *suite) {
 		s.Errorf("it held until %v", got)
 	}
 	if got := s.get(ann, three.ID).ValidTo; !got.Equal(three.ValidFrom) {
-		s.Errorf("what began later held until %v", got)
+		s.Errorf("the memory that began later held until %v", got)
 	}
 	if got := s.get(ann, expired.ID); got.SupersededBy != "" || !got.ValidTo.Equal(expired.ValidTo) {
-		s.Errorf("what was over is %+v", got)
+		s.Errorf("the expired memory is %+v", got)
 	}
 	s.statuses(ann, map[memory.Status][]string{
 		memory.StatusActive: {e.Memory.ID}, memory.StatusSuperseded: {one.ID, two.ID, three.ID}, memory.StatusExpired: {expired.ID},
 	})
 }
 
-// testSupersededTextIsNotKnown: who moves back lives there again.
+// testSupersededTextIsNotKnown: the text of a superseded memory is stored as a new memory when it is said again.
 func testSupersededTextIsNotKnown(s *suite) {
 	s.each(func(user memory.User) {
 		first := s.add(user, s.memory("lives in Beijing"), 1, 1, 0)
@@ -218,7 +219,7 @@ func testOutdated(s *suite) {
 		orphan := s.statement("lives in Tianjin")
 		orphan.Memory.SupersededBy = "mem_none"
 		if a := s.apply(user, orphan)[0]; a.Action != memory.ActionAdded || a.Memory.SupersededBy != "" {
-			s.Errorf("when nothing holds in its place: %+v", a)
+			s.Errorf("superseded by an unknown memory: %+v", a)
 		}
 	})
 }
@@ -236,7 +237,7 @@ func testSameAs(s *suite) {
 	late := s.statement("lives in the capital")
 	late.SameAs = known.ID
 	if a := s.apply(ann, late)[0]; a.Action != memory.ActionAdded || a.Memory.ID != late.Memory.ID {
-		s.Errorf("when that does not hold any more: %+v", a)
+		s.Errorf("the same as a superseded memory: %+v", a)
 	}
 	s.statuses(ann, map[memory.Status][]string{
 		memory.StatusActive: {moved.ID, late.Memory.ID}, memory.StatusSuperseded: {known.ID},
@@ -264,7 +265,7 @@ func testWithdraw(s *suite) {
 				s.Errorf("withdrawn before: %+v", a)
 			}
 		}
-		// Said again it is new.
+		// A withdrawn text that is said again becomes a new memory.
 		back := s.statement("lives in Shanghai")
 		back.Reinforce = true
 		if a := s.apply(user, back)[0]; a.Action != memory.ActionAdded || a.Memory.ID != back.Memory.ID {
@@ -347,7 +348,7 @@ func testExpiry(s *suite) {
 		s.statuses(user, map[memory.Status][]string{memory.StatusActive: {comes.ID, over.ID}})
 		forever := s.statement(comes.Text)
 		if a := s.apply(user, forever)[0]; !a.Memory.ValidTo.Equal(future) {
-			s.Errorf("what holds keeps its end: %+v", a)
+			s.Errorf("an active memory keeps its end: %+v", a)
 		}
 		done := with(s.memory("lives for the fair"), func(m *memory.Memory) { m.ValidTo = past })
 		s.add(user, done, 1, 1, 0)
@@ -358,7 +359,7 @@ func testExpiry(s *suite) {
 	})
 }
 
-// testOtherVisibility: what was learned elsewhere is neither superseded nor withdrawn nor reinforced.
+// testOtherVisibility: memories of other channels and other users are neither superseded nor withdrawn nor reinforced.
 func testOtherVisibility(s *suite) {
 	lobby := memory.Channel{Kind: memory.ChannelGroup, ID: "lobby"}
 	known := s.add(ann, with(s.memory("lives in Beijing"), func(m *memory.Memory) { m.Channel = lobby }), 1, 1, 0)
@@ -397,7 +398,7 @@ func testOtherVisibility(s *suite) {
 	}
 }
 
-// testRestore: what was exported comes back as it was, in any order.
+// testRestore: exported memories are restored unchanged, in any order.
 func testRestore(s *suite) {
 	now := s.memory("lives in Shanghai")
 	active := s.statement("lives in Beijing")
@@ -424,7 +425,7 @@ func testRestore(s *suite) {
 	})
 }
 
-// testAsOf: before something took its place a memory is active, and what was said later is left out by Observed.
+// testAsOf: a memory is active until another one supersedes it, and the filter Observed excludes what was said later.
 func testAsOf(s *suite) {
 	s.each(func(user memory.User) {
 		first := s.statement("lives in Paris")

@@ -89,7 +89,7 @@ func testSimilarity(s *suite) {
 	}
 }
 
-// testSimilarityBounds: rounding does not carry a similarity beyond 1.
+// testSimilarityBounds: similarities are in [-1, 1] in spite of rounding.
 func testSimilarityBounds(s *suite) {
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // repeatable
 	var vectors [][]float32
@@ -99,8 +99,8 @@ func testSimilarityBounds(s *suite) {
 		s.add(ann, s.memory(fmt.Sprint("number ", i)), v...)
 	}
 	for _, v := range vectors {
-		s.byVector(ann, everything(), v...)                  // checks the bounds
-		s.byVector(ann, everything(), -v[0], -v[1], -7*v[2]) // here too
+		s.byVector(ann, everything(), v...) // checks the bounds
+		s.byVector(ann, everything(), -v[0], -v[1], -7*v[2])
 		s.byVector(ann, everything(), -v[0], -v[1], -v[2])
 	}
 }
@@ -150,7 +150,7 @@ func testFingerprints(s *suite) {
 		s.apply(user, foreign, larger)
 		s.is("search", idsOf(s.byVector(user, everything(), 1, 0, 0)), own.ID)
 		s.is("keyword", idsOf(s.byKeyword(user, everything(), "tea cello dog")), own.ID, foreign.Memory.ID, larger.Memory.ID)
-		// A store may search one model's vectors only, and then say so; but it finds nothing of that by other vectors.
+		// A store may return an error for a fingerprint that it does not search. It must not return memories with other fingerprints.
 		hits, err := s.store.SearchVector(s.Context(), user, "third/model/3", []float32{1, 0, 0}, everything(), 10)
 		if len(hits) > 0 {
 			s.Errorf("with vectors of a third model: %+v, %v", hits, err)
@@ -158,7 +158,7 @@ func testFingerprints(s *suite) {
 	}
 }
 
-// testWithoutContent: what has no vector, or one that points nowhere, is found by its words only.
+// testWithoutContent: memories without a vector, or with a zero vector, are found by keywords only.
 func testWithoutContent(s *suite) {
 	for i, warm := range []bool{false, true} {
 		user := []memory.User{ann, ben}[i]
@@ -182,7 +182,7 @@ func testWithoutContent(s *suite) {
 				s.Errorf("%q found %d", query, len(hits))
 			}
 		}
-		for i, id := range all { // deleting what has no vector must not take along what has
+		for i, id := range all { // deleting a memory without vectors must not delete those with vectors
 			s.remove(user, id)
 			s.is("keyword", idsOf(s.byKeyword(user, everything(), "tea")), all[i+1:]...)
 			if i < 2 {
@@ -202,11 +202,11 @@ func testKeywords(s *suite) {
 	if len(hits) != 2 || hits[0].Memory.ID != both.ID || hits[1].Memory.ID != one.ID || hits[0].Score <= hits[1].Score {
 		s.Errorf("found %+v", hits)
 	}
-	// The score is absolute: it neither depends on other hits, nor hides what no memory holds.
+	// The score is absolute: it does not depend on other hits, and words that are in no memory lower it.
 	alone := s.byKeyword(ann, everything(), "cello")[0].Score
 	lacking := s.byKeyword(ann, everything(), "cello zeppelin")[0].Score
 	if alone <= hits[1].Score || lacking >= alone || lacking <= 0 {
-		s.Errorf("with all terms %v, with one of two %v, with a term that nobody holds %v", alone, hits[1].Score, lacking)
+		s.Errorf("with all terms %v, with one of two %v, with a term of no memory %v", alone, hits[1].Score, lacking)
 	}
 }
 
@@ -237,7 +237,7 @@ func testTexts(s *suite) {
 			}
 		}
 	}
-	// A text without a single word can be stored, listed and deleted like any other.
+	// A text without words can be stored, read and deleted like any other.
 	for _, text := range []string{"🍵", "…", "🏳️‍🌈👨‍👩‍👧"} {
 		m := s.add(ann, s.memory(text), 1, 0, 0)
 		s.byKeyword(ann, everything(), text)
@@ -276,7 +276,7 @@ func testSearchCancelled(s *suite) {
 	s.add(ann, s.memory("likes green tea"), 1, 0, 0)
 	ctx, cancel := context.WithCancel(s.Context())
 	cancel()
-	// It may be answered from memory, or not at all; but a caller that gave up spoils nothing for the next one.
+	// A cancelled search may be answered from memory or fail. It must not affect the next search.
 	for range 3 {
 		if _, err := s.store.SearchVector(ctx, ann, Fingerprint, []float32{1, 0, 0}, everything(), 10); err != nil && !errors.Is(err, context.Canceled) {
 			s.Errorf("by vector: %v", err)
@@ -285,7 +285,7 @@ func testSearchCancelled(s *suite) {
 			s.Errorf("by keyword: %v", err)
 		}
 		if n := len(s.byVector(ann, everything(), 1, 0, 0)) + len(s.byKeyword(ann, everything(), "tea")); n != 2 {
-			s.Errorf("the next one finds %d", n)
+			s.Errorf("the next searches find %d", n)
 		}
 	}
 }

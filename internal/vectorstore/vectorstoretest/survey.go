@@ -41,7 +41,7 @@ func RunSurvey(t *testing.T, open func(t *testing.T) Stores) {
 	}
 }
 
-// users reads the ids of all users of a namespace, so many at a time.
+// users reads the ids of all users of a namespace in pages of limit ids.
 func (s *surveySuite) users(namespace string, limit int) (all []string) {
 	s.Helper()
 	for after := ""; ; after = all[len(all)-1] {
@@ -56,7 +56,7 @@ func (s *surveySuite) users(namespace string, limit int) (all []string) {
 	}
 }
 
-// testUsers: the users with memories come in the order of the bytes of their ids, which is no alphabet's.
+// testUsers: users with memories are returned in the byte order of their ids.
 func testUsers(s *surveySuite) {
 	ids := []string{"Zoe", "ann", "ann ", "annb", "ann_b", "ben", "é", "小林", "🍵"}
 	slices.Sort(ids)
@@ -78,7 +78,7 @@ func testUsers(s *surveySuite) {
 	}
 }
 
-// all reads all memories of a user, so many at a time.
+// all reads all memories of a user in pages of limit memories.
 func (s *surveySuite) all(user memory.User, limit int) (all []vectorstore.SurveyItem) {
 	s.Helper()
 	for after := ""; ; {
@@ -135,7 +135,7 @@ func testSurvey(s *surveySuite) {
 	}
 }
 
-// testSurveySameTime: memories that were stored at the same time come once.
+// testSurveySameTime: memories that were stored at the same time are returned once each.
 func testSurveySameTime(s *surveySuite) {
 	var want []string
 	for range 5 {
@@ -153,7 +153,7 @@ func testSurveySameTime(s *surveySuite) {
 	}
 }
 
-// testSurveyChanges: what stays comes once, also when memories are stored and deleted between two pages.
+// testSurveyChanges: the memories that remain are returned once each, even if others are stored and deleted between two pages.
 func testSurveyChanges(s *surveySuite) {
 	var stored []memory.Memory
 	for i := range 6 {
@@ -188,7 +188,7 @@ func testSurveyPageToken(s *surveySuite) {
 	}
 }
 
-// foreignTokens are page tokens that no store has given out.
+// foreignTokens returns invalid page tokens.
 func foreignTokens() []string {
 	return []string{"x", "1.", ".1", "1.2.3", "1.x", "99999999999999999999.1", " 1.2", "1,2"}
 }

@@ -21,11 +21,11 @@ func (c *confusion) add(label, predicted bool) {
 	}
 }
 
-// ratio is NaN when there is nothing to divide by, and then not reported; a precision of nothing is 0.
+// ratio is NaN for a zero denominator, and then not reported. A precision without predictions is 0.
 func ratio(part, whole int) float64 { return float64(part) / float64(whole) }
 
-// report notes precision, recall, F1 (their harmonic mean), and balanced accuracy: the mean of the share of the positive that
-// were remembered and the share of the negative that were not. Guessing gives 0.5, for any share of positives.
+// report records precision, recall, F1 (their harmonic mean), and balanced accuracy: the mean of the share of positives that were
+// remembered and the share of negatives that were not. Guessing gives 0.5 for any share of positives.
 func (c *confusion) report(r Report, prefix string) {
 	r[prefix+"turns"], r[prefix+"positive"], r[prefix+"predicted"] = c.tp+c.fp+c.fn+c.tn, c.tp+c.fn, c.tp+c.fp
 	r[prefix+"false_positives"], r[prefix+"false_negatives"] = c.fp, c.fn

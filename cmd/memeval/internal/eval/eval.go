@@ -1,6 +1,6 @@
-// Package eval measures memory itself: how much of what was said is found again, and whether what is worth remembering is
-// remembered and nothing else. It replays files of known formats through gRPC into a fresh sidecar and compares with what the
-// files say. LoCoMo and Gate do that; Report has the numbers.
+// Package eval measures the quality of memory: how much of the messages is found again, and whether exactly those that are worth
+// remembering are remembered. It replays files of known formats over gRPC into a fresh sidecar and compares the results with the files'
+// labels. LoCoMo and Gate do that; Report has the numbers.
 package eval
 
 import (
@@ -17,20 +17,20 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// Sidecar is the one that is measured: fresh, and used for nothing else.
+// Sidecar is the measured sidecar: fresh, and not used otherwise.
 type Sidecar struct {
 	Memories memsidecarv1.MemoryServiceClient
 	Sessions memsidecarv1.SessionServiceClient
-	// Settled waits until the background work on past messages is done, so that every run finds the same.
-	Settled func(context.Context) error
-	// Progress begins to show how far a part of the work is; step is called total times, then done.
+	// WaitIdle waits until the background work on past messages is done, so that every run finds the same.
+	WaitIdle func(context.Context) error
+	// Progress starts a progress display. step is called total times, then done.
 	Progress func(total int, what string) (step, done func())
 }
 
-// InputError is a file that cannot be used, in words that say where and why.
+// InputError is an error in a file, with its place and reason.
 type InputError struct {
 	File    string
-	Line    int // from 1; 0 when it is not known
+	Line    int // from 1; 0 if unknown
 	Problem string
 }
 
@@ -42,10 +42,10 @@ func (e *InputError) Error() string {
 	return fmt.Sprintf("%s: %s", e.File, e.Problem)
 }
 
-// considerLimit is how long one dialogue may take. It is not measured, only waited for.
+// considerLimit is the timeout of one dialogue. It is not part of the measurement.
 const considerLimit = 2 * time.Minute
 
-// consider hands a dialogue over and waits for its outcome.
+// consider sends a dialogue and waits for its outcome.
 func (s *Sidecar) consider(ctx context.Context, scope *memsidecarv1.Scope, messages []*memsidecarv1.Message) (*memsidecarv1.Consideration, error) {
 	resp, err := s.Memories.ConsiderMemorizing(ctx, &memsidecarv1.ConsiderMemorizingRequest{
 		Scope: scope, Messages: messages, Wait: durationpb.New(considerLimit),
@@ -60,7 +60,7 @@ func (s *Sidecar) consider(ctx context.Context, scope *memsidecarv1.Scope, messa
 	switch c.GetState() {
 	case memsidecarv1.ConsiderationState_CONSIDERATION_STATE_REMEMBERED, memsidecarv1.ConsiderationState_CONSIDERATION_STATE_SKIPPED:
 		return c, nil
-	default: // it failed, or is not decided about yet
+	default: // failed or pending
 	}
 	why := c.GetError()
 	if why == "" {
@@ -69,22 +69,22 @@ func (s *Sidecar) consider(ctx context.Context, scope *memsidecarv1.Scope, messa
 	return nil, fmt.Errorf("session %s was not decided about: %s", scope.GetSessionId(), why)
 }
 
-// retrieved is an answer with how long it took.
+// retrieved is an answer with its duration.
 type retrieved struct {
 	*memsidecarv1.RetrieveResponse
 	took time.Duration
 }
 
-// depth is how many hits are looked at.
+// depth is the number of hits that are examined.
 const depth = 10
 
-// retrieve asks as a bot would, but for the number of hits.
+// retrieve retrieves as a bot would, except for the number of hits.
 func (s *Sidecar) retrieve(ctx context.Context, scope *memsidecarv1.Scope, query string, sources ...memsidecarv1.RetrieveSource) (retrieved, error) {
 	topK := int32(depth)
 	return s.answer(ctx, &memsidecarv1.RetrieveRequest{Scope: scope, Query: query, TopK: &topK, Sources: sources})
 }
 
-// retrieveThen asks what was known at a time: what is over by now, too, but nothing whose place another memory has taken.
+// retrieveThen retrieves as of a time, expired memories included, superseded ones excluded.
 func (s *Sidecar) retrieveThen(ctx context.Context, scope *memsidecarv1.Scope, query string, then time.Time) (retrieved, error) {
 	topK := int32(10 * depth)
 	answer, err := s.answer(ctx, &memsidecarv1.RetrieveRequest{Scope: scope, Query: query, TopK: &topK, IncludeHistory: true})
@@ -106,14 +106,14 @@ func (s *Sidecar) answer(ctx context.Context, request *memsidecarv1.RetrieveRequ
 	if err != nil {
 		return retrieved{}, err
 	}
-	// Ties in score are broken by id, and ids differ in every run.
+	// Equal scores are ordered by id, and ids differ in every run.
 	slices.SortStableFunc(resp.GetMemories(), func(a, b *memsidecarv1.RetrievedMemory) int {
 		return cmp.Or(cmp.Compare(b.GetScore(), a.GetScore()), strings.Compare(a.GetMemory().GetText(), b.GetMemory().GetText()))
 	})
 	return retrieved{resp, took}, nil
 }
 
-// errDegraded is an answer that says nothing about the quality of a whole one.
+// errDegraded is a degraded answer, which says nothing about the normal quality.
 var errDegraded = errors.New("an answer was degraded, so the numbers would not be those of a working sidecar")
 
 func (r retrieved) whole() error {
@@ -123,7 +123,7 @@ func (r retrieved) whole() error {
 	return fmt.Errorf("%w: %s", errDegraded, r.GetDegraded()[0].GetReason())
 }
 
-// direct is the scope of a direct chat.
+// direct returns the scope of a direct chat.
 func direct(namespace, user, agent, session string) *memsidecarv1.Scope {
 	return &memsidecarv1.Scope{
 		Namespace: namespace, UserId: user, AgentId: agent, SessionId: session,

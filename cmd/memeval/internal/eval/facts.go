@@ -14,17 +14,17 @@ import (
 
 // How forgetting is measured, with the facts that *.questions.json names as text:
 //
-//   - A text holds a fact when it has all words of it, whatever their case and order, little words left out.
-//   - After the last session each fact is asked for twice, with the file's question and with the fact itself, ten hits each.
-//   - A fact to be remembered is kept when a memory that is returned holds it.
-//   - A fact taken back in a session is forgotten unless a memory is returned that holds it and cites a message of an earlier
-//     session: what the user says while taking it back may be remembered.
+//   - A text matches a fact if it contains all words of the fact except stop words, in any case and order.
+//   - After the last session two queries are made for each fact, the file's question and the fact itself, with ten hits each.
+//   - A fact to be remembered is kept if a retrieved memory matches it.
+//   - A fact that was retracted in a session is forgotten unless a retrieved memory matches it and cites a message of an earlier
+//     session: the retraction itself may be remembered.
 //
-// Facts that the user never said in these words count nowhere: to be remembered, those that no turn marked as worth
-// remembering holds; taken back, those that no such turn of an earlier session holds. Nor do those that are taken back and said
-// again later. Not to have remembered anything forgets it, too: so the share is also told of facts that a memory held before.
+// Facts that the user never stated in these words do not count. To count as remembered, a fact must be in a turn marked as worth
+// remembering; to count as forgotten, in such a turn of an earlier session. Facts that are retracted and stated again later do not
+// count either. A sidecar that remembers nothing forgets everything, so the share of facts that a memory matched before is also reported.
 
-// share counts how many of some there are.
+// share counts a part of a whole.
 type share struct{ part, whole int }
 
 func (s *share) add(is bool) {
@@ -34,53 +34,55 @@ func (s *share) add(is bool) {
 	}
 }
 
-// held are the texts that were remembered of a user, by session.
-type held struct{ texts map[int][]string }
+// storedTexts are the memories' texts of a user, by session.
+type storedTexts struct{ texts map[int][]string }
 
-func newHeld() *held { return &held{map[int][]string{}} }
+func newStoredTexts() *storedTexts { return &storedTexts{map[int][]string{}} }
 
-func (h *held) note(text string, session int) { h.texts[session] = append(h.texts[session], text) }
+func (h *storedTexts) add(text string, session int) {
+	h.texts[session] = append(h.texts[session], text)
+}
 
 // before reports whether a fact was remembered before a session.
-func (h *held) before(f fact) bool {
+func (h *storedTexts) before(f fact) bool {
 	for session, texts := range h.texts {
-		if session < f.Session && slices.ContainsFunc(texts, f.heldBy) {
+		if session < f.Session && slices.ContainsFunc(texts, f.matches) {
 			return true
 		}
 	}
 	return false
 }
 
-// littleWords say nothing about a fact.
-var littleWords = map[string]bool{
+// stopWords are words without meaning for a fact.
+var stopWords = map[string]bool{
 	"a": true, "an": true, "the": true, "of": true, "in": true, "on": true, "at": true, "to": true, "for": true, "and": true, "my": true,
 }
 
 func words(text string) []string {
 	return slices.DeleteFunc(strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }),
-		func(word string) bool { return littleWords[word] })
+		func(word string) bool { return stopWords[word] })
 }
 
-// heldBy reports whether a text holds the fact.
-func (f fact) heldBy(text string) bool {
+// matches reports whether a text holds the fact.
+func (f fact) matches(text string) bool {
 	have := words(text)
 	wanted := words(f.Text)
 	return len(wanted) > 0 && !slices.ContainsFunc(wanted, func(word string) bool { return !slices.Contains(have, word) })
 }
 
-// said reports whether the user said the fact, in a session that fits, where it was worth remembering.
-func (p *personaFile) said(f fact, fits func(session int) bool) bool {
+// wasSaid reports whether the user stated the fact, in a suitable session, in a turn worth remembering.
+func (p *personaFile) wasSaid(f fact, fits func(session int) bool) bool {
 	for i := range p.Sessions {
 		s := &p.Sessions[i]
-		if fits(s.ID) && slices.ContainsFunc(s.Conversation, func(t personaTurn) bool { return t.byUser() && t.Share && f.heldBy(t.Message) }) {
+		if fits(s.ID) && slices.ContainsFunc(s.Conversation, func(t personaTurn) bool { return t.byUser() && t.Share && f.matches(t.Message) }) {
 			return true
 		}
 	}
 	return false
 }
 
-// toForget are the facts that must be gone, each once: the last time it was taken back counts.
-func (a *asked) toForget() (facts []fact) {
+// toForget returns the facts that must be forgotten, each once: the last retraction counts.
+func (a *expected) toForget() (facts []fact) {
 	for _, f := range a.Forgotten {
 		at := slices.IndexFunc(facts, f.same)
 		again := slices.ContainsFunc(a.Kept, func(kept fact) bool { return kept.Session >= f.Session && kept.same(f) })
@@ -95,8 +97,8 @@ func (a *asked) toForget() (facts []fact) {
 	return facts
 }
 
-// toKeep are the facts that must be remembered, each once.
-func (a *asked) toKeep() (facts []fact) {
+// toKeep returns the facts that must be remembered, each once.
+func (a *expected) toKeep() (facts []fact) {
 	for _, f := range a.Kept {
 		if !slices.ContainsFunc(facts, f.same) {
 			facts = append(facts, f)
@@ -107,7 +109,7 @@ func (a *asked) toKeep() (facts []fact) {
 
 func (f fact) same(other fact) bool { return slices.Equal(words(f.Text), words(other.Text)) }
 
-// missedFact is a fact that is not remembered or not forgotten.
+// missedFact is a fact that was wrongly not remembered or not forgotten.
 type missedFact struct {
 	Wrong    string   `json:"wrong"` // "not kept" or "not forgotten"
 	File     string   `json:"file"`
@@ -116,14 +118,14 @@ type missedFact struct {
 	Memories []string `json:"memories,omitempty"`
 }
 
-// ask asks for the facts of a persona.
-func (r *personaRun) ask(ctx context.Context, p *personaFile, h *held) error {
+// ask retrieves the facts of a persona.
+func (r *personaRun) ask(ctx context.Context, p *personaFile, h *storedTexts) error {
 	if p.Asked == nil {
 		return nil
 	}
 	then := p.Sessions[len(p.Sessions)-1].time
 	for _, f := range p.Asked.toKeep() {
-		if !p.said(f, func(session int) bool { return session <= f.Session }) {
+		if !p.wasSaid(f, func(session int) bool { return session <= f.Session }) {
 			r.unsaid++
 			continue
 		}
@@ -143,7 +145,7 @@ func (r *personaRun) ask(ctx context.Context, p *personaFile, h *held) error {
 		}
 	}
 	for _, f := range p.Asked.toForget() {
-		if !p.said(f, func(session int) bool { return session < f.Session }) {
+		if !p.wasSaid(f, func(session int) bool { return session < f.Session }) {
 			r.unsaid++
 			continue
 		}
@@ -169,8 +171,8 @@ func (r *personaRun) ask(ctx context.Context, p *personaFile, h *held) error {
 	return nil
 }
 
-// find returns the texts of memories retrieved for a fact that hold it and count: of those that hold now or, with a time, that
-// held then and whose place no other has taken.
+// find returns the retrieved texts that match a fact and count: those of current memories or, with a time, those of memories that were
+// current then and are not superseded.
 func (r *personaRun) find(ctx context.Context, p *personaFile, f fact, counts func(*memsidecarv1.Memory) bool, then time.Time) (texts []string, err error) {
 	for _, query := range []string{f.Question, f.Text} {
 		var answer retrieved
@@ -186,7 +188,7 @@ func (r *personaRun) find(ctx context.Context, p *personaFile, f fact, counts fu
 			return nil, err
 		}
 		for _, m := range answer.GetMemories() {
-			if text := m.GetMemory().GetText(); f.heldBy(text) && counts(m.GetMemory()) && !slices.Contains(texts, text) {
+			if text := m.GetMemory().GetText(); f.matches(text) && counts(m.GetMemory()) && !slices.Contains(texts, text) {
 				texts = append(texts, text)
 			}
 		}
@@ -194,7 +196,7 @@ func (r *personaRun) find(ctx context.Context, p *personaFile, f fact, counts fu
 	return texts, nil
 }
 
-// citesBefore reports whether a memory rests on a message of an earlier session.
+// citesBefore reports whether a memory cites a message of an earlier session.
 func citesBefore(m *memsidecarv1.Memory, session int) bool {
 	return slices.ContainsFunc(m.GetProvenance().GetMessageIds(), func(id string) bool {
 		number, _, _ := strings.Cut(strings.TrimPrefix(id, "s"), ":")
@@ -218,5 +220,5 @@ func (r *personaRun) reportFacts() {
 	}
 }
 
-// turnTime is when the i-th turn was said.
+// turnTime returns the time of the i-th turn.
 func (s *personaSession) turnTime(i int) time.Time { return s.time.Add(time.Duration(i) * time.Second) }

@@ -20,13 +20,12 @@ type GateOptions struct {
 
 const gateNamespace = "gate"
 
-// Gate measures what is remembered against labels.
+// Gate compares memories with labels.
 //
-// Of Memora's format each file is a user. Its sessions are considered in their order. A user's turn counts as remembered when
-// a memory that this consideration added, confirmed or changed cites it; of one that it only confirmed, the turn at whose time
-// it was last mentioned. A session of type no_memory is clean when its consideration changed nothing. Of the zh_gate format
-// each line is a dialogue of one message, and remembered when its consideration added, confirmed or changed a memory.
-// facts.go says how forgetting is measured.
+// In Memora's format each file is a user, whose sessions are considered in order. A user's turn counts as remembered if a memory that
+// this consideration added, confirmed or changed cites it; for a confirmed memory, the turn at the time of its last mention. A session
+// of type no_memory is clean if its consideration changed nothing. In the zh_gate format each line is a dialogue of one message. It is
+// remembered if its consideration added, confirmed or changed a memory. facts.go describes how forgetting is measured.
 func Gate(ctx context.Context, s *Sidecar, o GateOptions) (Report, error) {
 	files, err := readGate(o.Files)
 	if err != nil {
@@ -57,14 +56,14 @@ type gate struct {
 	added  int // memories
 }
 
-// change is what a consideration did to a memory, with the memory if it is still there.
+// change is a change of a memory by a consideration, with the memory if it still exists.
 type change struct {
 	action memsidecarv1.MemoryAction
 	text   string
 	memory *memsidecarv1.Memory
 }
 
-// changes are those that leave something behind.
+// changes returns the changes that store something.
 func (g *gate) changes(ctx context.Context, scope *memsidecarv1.Scope, c *memsidecarv1.Consideration) (list []change, err error) {
 	for _, made := range c.GetChanges() {
 		switch made.GetAction() {
@@ -83,7 +82,7 @@ func (g *gate) changes(ctx context.Context, scope *memsidecarv1.Scope, c *memsid
 	return list, nil
 }
 
-// missedTurn is a turn that was judged wrongly.
+// missedTurn is a turn with a wrong result.
 type missedTurn struct {
 	Wrong    string   `json:"wrong"` // "false positive" or "false negative"
 	File     string   `json:"file"`
@@ -118,7 +117,7 @@ func (g *gate) personas(ctx context.Context, files []personaFile) error {
 	run := personaRun{gate: g}
 	for i := range files {
 		p := &files[i]
-		held := newHeld()
+		held := newStoredTexts()
 		for j := range p.Sessions {
 			if err := run.session(ctx, p, &p.Sessions[j], held); err != nil {
 				return fmt.Errorf("%s: %w", p.Name, err)
@@ -141,17 +140,17 @@ func (g *gate) personas(ctx context.Context, files []personaFile) error {
 type personaRun struct {
 	*gate
 	turns        confusion
-	empty, clean int // sessions without anything worth remembering, and those of them that left nothing behind
+	empty, clean int // sessions without anything worth remembering, and those of them that stored nothing
 
-	facts  // as of today
+	facts  // current memories
 	then   facts
 	unsaid int
 }
 
-// facts counts facts that are kept and forgotten.
+// facts counts facts that were kept and forgotten.
 type facts struct{ kept, forgotten, forgottenRemembered share }
 
-func (r *personaRun) session(ctx context.Context, p *personaFile, s *personaSession, held *held) error {
+func (r *personaRun) session(ctx context.Context, p *personaFile, s *personaSession, held *storedTexts) error {
 	scope := direct(gateNamespace, p.Name, "assistant", fmt.Sprintf("%s/%d", p.Name, s.ID))
 	messages := make([]*memsidecarv1.Message, len(s.Conversation))
 	for i, t := range s.Conversation {
@@ -191,7 +190,7 @@ func (r *personaRun) session(ctx context.Context, p *personaFile, s *personaSess
 		})
 	}
 	for _, c := range changes {
-		held.note(c.text, s.ID)
+		held.add(c.text, s.ID)
 	}
 	return nil
 }
@@ -258,7 +257,7 @@ func (g *gate) judged(ctx context.Context, turns []judgedTurn) error {
 	return nil
 }
 
-// gate shows the judgements, and what else the files could tell.
+// gate returns the table of results.
 func (c cells) gate() []Table {
 	turns := Table{Words: 1, Columns: []string{"turns", "number", "positive", "remembered", "precision", "recall", "F1", "balanced accuracy"}}
 	for _, part := range []struct{ name, prefix string }{{"all", "gate."}, {"without hard ones", "gate.easy."}, {"hard ones", "gate.hard."}} {

@@ -18,9 +18,9 @@ import (
 // personaFile is a file of Memora's format: the sessions of one persona, in order.
 type personaFile struct {
 	Path     string
-	Name     string // of the file, without its ending: the user's id
+	Name     string // the file's name without extension: the user's id
 	Sessions []personaSession
-	Asked    *asked // what its questions say must be remembered and forgotten; nil without such a file
+	Asked    *expected // expected facts of its questions; nil without a questions file
 }
 
 // personaSession is one session, a line of the file.
@@ -30,22 +30,22 @@ type personaSession struct {
 	Date         string        `json:"date"`
 	Conversation []personaTurn `json:"conversation"`
 
-	time time.Time // when it was, in the order of the file
+	time time.Time // time of the session, in the order of the file
 }
 
 type personaTurn struct {
 	Turn    int    `json:"turn"`
 	Speaker string `json:"speaker"`
 	Message string `json:"message"`
-	Share   bool   `json:"share_memory"` // holds what is worth remembering
+	Share   bool   `json:"share_memory"` // worth remembering
 }
 
-// noMemory is the type of sessions that hold nothing worth remembering.
+// noMemory is the type of sessions without anything worth remembering.
 const noMemory = "no_memory"
 
 func (t personaTurn) byUser() bool { return t.Speaker == "user_agent" }
 
-// judgedTurn is a line of a file of the zh_gate format: one turn of a user with its label.
+// judgedTurn is a line of a file of the zh_gate format: a user's turn with its label.
 type judgedTurn struct {
 	User  string `json:"user"`
 	Date  string `json:"date"`
@@ -67,7 +67,7 @@ type gateFiles struct {
 
 const gateFormats = `a line is a Memora session (session_id, conversation, …) or a labelled turn (user, date, turn, text, label, …)`
 
-// readGate reads files of either format and tells them apart by what they hold.
+// readGate reads files of either format, detected from their content.
 func readGate(paths []string) (gateFiles, error) {
 	var files gateFiles
 	names := map[string]bool{}
@@ -101,7 +101,7 @@ func readGate(paths []string) (gateFiles, error) {
 			}
 			files.judged = append(files.judged, turns...)
 		default:
-			return files, &InputError{path, lines[0].number, "neither format is known here: " + gateFormats}
+			return files, &InputError{path, lines[0].number, "is in neither format: " + gateFormats}
 		}
 	}
 	if len(files.personas) > 0 && len(files.judged) > 0 {
@@ -118,7 +118,7 @@ type numberedLine struct {
 	data   []byte
 }
 
-// maxLine bounds a line of a file.
+// maxLine limits a line of a file.
 const maxLine = 16 << 20
 
 // readLines reads the lines that are not blank, at least one.
@@ -127,7 +127,7 @@ func readLines(path string) (lines []numberedLine, err error) {
 	if err != nil {
 		return nil, &InputError{File: path, Problem: err.Error()}
 	}
-	defer func() { _ = file.Close() }() // it was only read
+	defer func() { _ = file.Close() }() // opened for reading only
 	scanner := bufio.NewScanner(file)
 	scanner.Buffer(nil, maxLine)
 	n := 0
@@ -149,7 +149,7 @@ func readLines(path string) (lines []numberedLine, err error) {
 // readPersona reads the sessions and the questions of one persona.
 func readPersona(path string, lines []numberedLine) (personaFile, error) {
 	p := personaFile{Path: path, Name: strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))}
-	days := map[string]int{} // how many sessions each day has
+	days := map[string]int{} // sessions per day
 	ids := map[int]bool{}
 	for _, line := range lines {
 		var s personaSession
@@ -163,16 +163,16 @@ func readPersona(path string, lines []numberedLine) (personaFile, error) {
 		days[s.Date]++
 		p.Sessions = append(p.Sessions, s)
 	}
-	// Sessions have a day only: those of a day are spread over it in their order, so that each message has a time of its own.
+	// Sessions have no time of day: those of a day are distributed over it in order, so that each message has its own time.
 	begun := map[string]int{}
 	for i := range p.Sessions {
 		s := &p.Sessions[i]
-		s.time, _ = time.Parse(time.DateOnly, s.Date) // check did
+		s.time, _ = time.Parse(time.DateOnly, s.Date) // checked before
 		begun[s.Date]++
 		s.time = s.time.Add((24 * time.Hour * time.Duration(begun[s.Date]) / time.Duration(days[s.Date]+1)).Truncate(time.Second))
 	}
 	var err error
-	p.Asked, err = readAsked(strings.TrimSuffix(path, filepath.Ext(path)) + ".questions.json")
+	p.Asked, err = readExpected(strings.TrimSuffix(path, filepath.Ext(path)) + ".questions.json")
 	return p, err
 }
 
@@ -184,7 +184,7 @@ func (s *personaSession) check(ids map[int]bool) error {
 		return errors.New("conversation is empty: write what was said")
 	}
 	if ids[s.ID] {
-		return fmt.Errorf("session_id %d is there twice", s.ID)
+		return fmt.Errorf("session_id %d occurs twice", s.ID)
 	}
 	turns := map[int]bool{}
 	for _, t := range s.Conversation {
@@ -192,7 +192,7 @@ func (s *personaSession) check(ids map[int]bool) error {
 			return fmt.Errorf("turn %d: the speaker %q: write user_agent or ai_agent", t.Turn, t.Speaker)
 		}
 		if turns[t.Turn] {
-			return fmt.Errorf("turn %d is there twice", t.Turn)
+			return fmt.Errorf("turn %d occurs twice", t.Turn)
 		}
 		turns[t.Turn] = true
 	}
@@ -214,13 +214,13 @@ func readJudged(path string, lines []numberedLine) (turns []judgedTurn, err erro
 		day, dateErr := time.Parse(time.DateOnly, t.Date)
 		switch {
 		case t.User == "" || t.Text == "":
-			err = errors.New("user and text must be there")
+			err = errors.New("user and text are required")
 		case t.Label == nil || *t.Label != 0 && *t.Label != 1:
 			err = errors.New("label must be 0 or 1")
 		case dateErr != nil:
 			err = fmt.Errorf("the date %q: write it as 2025-06-01", t.Date)
 		case seen[here]:
-			err = fmt.Errorf("turn %d of %s on %s is there twice", t.Turn, t.User, t.Date)
+			err = fmt.Errorf("turn %d of %s on %s occurs twice", t.Turn, t.User, t.Date)
 		}
 		if err != nil {
 			return nil, &InputError{path, line.number, err.Error()}
@@ -232,20 +232,20 @@ func readJudged(path string, lines []numberedLine) (turns []judgedTurn, err erro
 	return turns, nil
 }
 
-// asked is what must be remembered and what must have been forgotten at the end.
-type asked struct {
+// expected are the facts that must be remembered or forgotten at the end.
+type expected struct {
 	Kept, Forgotten []fact
 }
 
-// fact is a text that stands for a memory.
+// fact is the text of an expected memory.
 type fact struct {
 	Text     string
-	Session  int // in which the user said it, or took it back
+	Session  int // in which the user stated or retracted it
 	Question string
 }
 
-// readAsked reads the questions about a persona; nil when there is no such file.
-func readAsked(path string) (*asked, error) {
+// readExpected reads the questions about a persona; nil without a file.
+func readExpected(path string) (*expected, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil //nolint:nilnil // documented: there are none
@@ -269,7 +269,7 @@ func readAsked(path string) (*asked, error) {
 			`it holds {"questions": {KIND: [{"question": …, "memory_evidence": …, "forgetting_evidence": …}]}}`,
 		)
 	}
-	a := &asked{}
+	a := &expected{}
 	for _, kind := range sortedKeys(file.Questions) {
 		for _, q := range file.Questions[kind] {
 			collect(q.Kept, q.Question, &a.Kept)
@@ -279,8 +279,8 @@ func readAsked(path string) (*asked, error) {
 	return a, nil
 }
 
-// collect finds the facts in evidence of any shape: objects with a session_id and a text as value or item. Facts that are
-// numbers (amounts, steps) have no words to be known by and are left out.
+// collect finds the facts in evidence of any structure: objects with a session_id and a text as value or item. Numbers (amounts, steps)
+// cannot be matched by words and are skipped.
 func collect(evidence any, question string, facts *[]fact) {
 	switch e := evidence.(type) {
 	case []any:
@@ -301,7 +301,7 @@ func collect(evidence any, question string, facts *[]fact) {
 	}
 }
 
-// messageID names a turn of a persona's session, unique for the user.
+// messageID returns the id of a turn, unique for the user.
 func (s *personaSession) messageID(t personaTurn) string {
 	return sessionPrefix(s.ID) + strconv.Itoa(t.Turn)
 }

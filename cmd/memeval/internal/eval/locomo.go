@@ -12,10 +12,10 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// LoCoMoOptions says what to measure.
+// LoCoMoOptions are the options of LoCoMo.
 type LoCoMoOptions struct {
 	File    string
-	Sources []string // of sourceNames; empty: all
+	Sources []string // of sourceNames; all if empty
 	Misses  Misses
 }
 
@@ -36,18 +36,18 @@ var (
 
 const all = "all"
 
-// categoryName is a question's kind.
+// categoryName returns the name of a question's category.
 func categoryName(category int) string {
 	return cmp.Or(categories[category], fmt.Sprintf("category_%d", category))
 }
 
 // LoCoMo replays a file of LoCoMo's format and measures how much of the evidence of its questions is found.
 //
-// Each conversation is a namespace. The first speaker is a user, the second speaks as that user's bot, under its name; each
-// LoCoMo session is a session, appended message by message with its time and considered once. Then the same is done the
-// other way round, so that both are remembered. Recall at k is the mean, over the questions with evidence, of the share of
-// evidence turns that are among the first k hits: of messages, a hit is the turn itself; of memories, those that it cites,
-// with both speakers' memories merged by score; of both, messages of the first speaker's index and memories merged by score.
+// Each conversation is a namespace. The first speaker is the user, the second one the user's bot under its name. Each LoCoMo session
+// is a session: its messages are appended with their times and considered once. Then the roles are swapped, so that both speakers have
+// memories. Recall at k is the mean, over the questions with evidence, of the share of evidence turns that are among the first k hits.
+// A message hit stands for its turn, a memory hit for the turns that it cites. Both speakers' memories are merged by score. For both
+// sources, messages of the first speaker's index and memories are merged by score.
 func LoCoMo(ctx context.Context, s *Sidecar, o LoCoMoOptions) (Report, error) {
 	conversations, err := readLoCoMo(o.File)
 	if err != nil {
@@ -62,7 +62,7 @@ func LoCoMo(ctx context.Context, s *Sidecar, o LoCoMoOptions) (Report, error) {
 	if err := l.replay(ctx, conversations); err != nil {
 		return nil, err
 	}
-	if err := s.Settled(ctx); err != nil {
+	if err := s.WaitIdle(ctx); err != nil {
 		return nil, err
 	}
 	if err := l.ask(ctx, conversations); err != nil {
@@ -86,7 +86,7 @@ type locomo struct {
 	took    map[string][]time.Duration
 }
 
-// mean is a mean that is still being made.
+// mean accumulates a mean.
 type mean struct {
 	sum float64
 	n   int
@@ -95,7 +95,7 @@ type mean struct {
 func (m *mean) add(value float64) { m.sum, m.n = m.sum+value, m.n+1 }
 func (m *mean) value() float64    { return m.sum / float64(m.n) }
 
-// namespace is a conversation's. Its own id may hold what a namespace may not.
+// namespace returns a conversation's namespace. Its id may contain characters that a namespace must not.
 func namespace(number int) string { return fmt.Sprintf("locomo/%d", number+1) }
 
 func (l *locomo) measures(source string) bool { return slices.Contains(l.Sources, source) }
@@ -125,7 +125,7 @@ func (l *locomo) replay(ctx context.Context, conversations []conversation) error
 	return nil
 }
 
-// session replays a session for each of the two speakers and returns how many memories came of it.
+// session replays a session for each of the two speakers and returns the number of new memories.
 func (l *locomo) session(ctx context.Context, namespace string, c conversation, t talk) (memories int, err error) {
 	for user := range c.Speakers {
 		scope := l.scope(namespace, c, user, t.Number)
@@ -141,7 +141,7 @@ func (l *locomo) session(ctx context.Context, namespace string, c conversation, 
 		if !l.measures(sourceMemories) && !l.measures(sourceBoth) {
 			break
 		}
-		// Its ids say that they are the messages appended before.
+		// The ids identify the messages as those appended before.
 		outcome, err := l.consider(ctx, scope, messages)
 		if err != nil {
 			return 0, err
@@ -155,7 +155,7 @@ func (l *locomo) session(ctx context.Context, namespace string, c conversation, 
 	return memories, nil
 }
 
-// scope is a direct chat of one speaker with the other as the bot; session 0 is none.
+// scope returns the direct chat of one speaker with the other as the bot; session 0 is none.
 func (l *locomo) scope(namespace string, c conversation, user, session int) *memsidecarv1.Scope {
 	id := ""
 	if session > 0 {
@@ -208,7 +208,7 @@ func (l *locomo) ask(ctx context.Context, conversations []conversation) error {
 	return nil
 }
 
-// hit is what was found, with the turns that it stands for.
+// hit is a hit with the turns that it represents.
 type hit struct {
 	score float64
 	turns []string
@@ -228,14 +228,14 @@ func ofMemories(found []*memsidecarv1.RetrievedMemory) (hits []hit) {
 	return hits
 }
 
-// merged are several lists, each best first, as one.
+// merged merges lists, each best first, into one.
 func merged(lists ...[]hit) []hit {
 	hits := slices.Concat(lists...)
 	slices.SortStableFunc(hits, func(a, b hit) int { return cmp.Compare(b.score, a.score) })
 	return hits
 }
 
-// question asks one question of each source.
+// question retrieves one question from each source.
 func (l *locomo) question(ctx context.Context, number int, c conversation, q question) error {
 	const messages, memories = memsidecarv1.RetrieveSource_RETRIEVE_SOURCE_MESSAGES, memsidecarv1.RetrieveSource_RETRIEVE_SOURCE_MEMORIES
 	ask := func(source string, user int, from ...memsidecarv1.RetrieveSource) (retrieved, error) {
@@ -279,9 +279,9 @@ func (l *locomo) question(ctx context.Context, number int, c conversation, q que
 	return nil
 }
 
-// note scores an answer.
+// note records the score of an answer.
 func (l *locomo) note(source string, c conversation, q question, hits []hit) {
-	places := map[string]int{} // where each turn stands first, from 0
+	places := map[string]int{} // rank of each turn, from 0
 	for place, h := range hits {
 		for _, id := range h.turns {
 			if _, known := places[id]; !known {
@@ -324,7 +324,7 @@ func recallName(source, category string, k int) string {
 	return fmt.Sprintf("recall.%s.%s.at%d", source, category, k)
 }
 
-// locomo shows recall by source and category, and latencies.
+// locomo returns the tables of recall by source and category, and of latencies.
 func (c cells) locomo() []Table {
 	recall := Table{Words: 2, Columns: []string{"source", "questions", "number"}}
 	for _, k := range ks {
@@ -349,7 +349,7 @@ func (c cells) locomo() []Table {
 	return []Table{recall, latency}
 }
 
-// categories are those that the report has questions of, all first.
+// categories returns the categories that the report has, "all" first.
 func (r Report) categories() []string {
 	names := []string{all}
 	for i := range 100 {

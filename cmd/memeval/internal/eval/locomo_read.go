@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// conversation is one of a LoCoMo file: two people, their sessions in order, and questions about them.
+// conversation is one conversation of a LoCoMo file: two people, their sessions in order, and questions about them.
 type conversation struct {
 	ID        string
-	Speakers  [2]string // who is the user first
+	Speakers  [2]string // the first one is the user in the first pass
 	Sessions  []talk
 	Questions []question
 }
@@ -28,22 +28,22 @@ type talk struct {
 	Turns  []turn
 }
 
-// turn is what one of the two said.
+// turn is a message of a speaker.
 type turn struct {
 	ID   string // dia_id
 	By   int    // 0 or 1, in Speakers
-	Text string // with the caption of the image, if there is one
+	Text string // including an image's caption
 	Time time.Time
 }
 
-// question asks for what was said in the turns that are its evidence.
+// question is a question whose answer is in its evidence turns.
 type question struct {
 	Text     string
 	Category int
 	Evidence []string // dia_ids, each once
 }
 
-// rawConversation is a conversation as the file has it.
+// rawConversation is a conversation in the file's format.
 type rawConversation struct {
 	ID           string                     `json:"sample_id"`
 	Conversation map[string]json.RawMessage `json:"conversation"`
@@ -86,7 +86,7 @@ func readLoCoMo(path string) ([]conversation, error) {
 	return conversations, nil
 }
 
-// jsonError says on which line JSON is wrong. The data begin at line first of the file.
+// jsonError returns an error with the line of invalid JSON. The data begin at line first of the file.
 func jsonError(path string, first int, data []byte, err error, expected string) error {
 	offset := int64(0)
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
@@ -98,7 +98,7 @@ func jsonError(path string, first int, data []byte, err error, expected string) 
 	return &InputError{File: path, Line: line, Problem: err.Error() + "; " + expected}
 }
 
-// lineOf is the line on which a conversation's id stands, 0 when there is none.
+// lineOf returns the line with a conversation's id, or 0.
 func lineOf(data []byte, id string) int {
 	quoted, err := json.Marshal(id)
 	if err != nil {
@@ -146,13 +146,13 @@ func (r *rawConversation) conversation() (conversation, error) {
 	for _, s := range c.Sessions {
 		for _, t := range s.Turns {
 			if seen[t.ID] {
-				return c, fmt.Errorf("session_%d: the dia_id %q is there twice", s.Number, t.ID)
+				return c, fmt.Errorf("session_%d: the dia_id %q occurs twice", s.Number, t.ID)
 			}
 			seen[t.ID] = true
 		}
 	}
 	for _, q := range r.Questions {
-		// Some evidence is malformed: several ids in one string, or no id at all.
+		// Some evidence is malformed: several ids in one string, or no id.
 		evidence := diaID.FindAllString(string(q.Evidence), -1)
 		slices.Sort(evidence)
 		c.Questions = append(c.Questions, question{q.Question, q.Category, slices.Compact(evidence)})
@@ -182,14 +182,14 @@ func (r *rawConversation) turns(key string, value json.RawMessage, speakers [2]s
 		if t.ID == "" {
 			return nil, fmt.Errorf("turn %d has no dia_id", i+1)
 		}
-		// One time for each message, in order, as a bot would have it.
+		// Increasing times, one per message, as a bot would have them.
 		turns[i] = turn{t.ID, by[t.Speaker], strings.TrimSpace(t.Text + " " + t.Caption), at.Add(time.Duration(i) * time.Second)}
 	}
 	return turns, nil
 }
 
-// sides says which of the two each name in a session is. Translations spell names in several ways: a name that is neither's
-// is the other one's beside a known name, and two of them are the two in their order.
+// sides maps the names in a session to speakers. Translations spell names in several ways: an unknown name next to a known one is the
+// other speaker, and two unknown names are the speakers in order.
 func sides(turns []rawTurn, speakers [2]string) map[string]int {
 	by := map[string]int{speakers[1]: 1, speakers[0]: 0}
 	next := 0
@@ -212,7 +212,7 @@ var (
 	otherTimes  = []string{"3:04 pm on 2 January, 2006", time.RFC3339, "2006-01-02 15:04", time.DateOnly}
 )
 
-// parseTime reads when a session was. The files say no time zone: it is taken as UTC.
+// parseTime reads the time of a session. The files name no time zone: UTC is assumed.
 func parseTime(written string) (time.Time, error) {
 	written = strings.TrimSpace(written)
 	for _, layout := range otherTimes {

@@ -10,10 +10,10 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// Misses collects what was judged wrongly, for a developer to read. The zero value keeps nothing.
+// Misses collects wrong results for developers. The zero value keeps nothing.
 type Misses struct{ list *[]any }
 
-// NewMisses returns a list that keeps.
+// NewMisses returns Misses that keep results.
 func NewMisses() Misses { return Misses{list: &[]any{}} }
 
 func (m Misses) add(miss any) {
@@ -22,7 +22,7 @@ func (m Misses) add(miss any) {
 	}
 }
 
-// WriteLines writes a JSON object a line, in the order of the files.
+// WriteLines writes one JSON object per line, in the order of the files.
 func (m Misses) WriteLines(w io.Writer) error {
 	if m.list == nil {
 		return nil
@@ -37,7 +37,7 @@ func (m Misses) WriteLines(w io.Writer) error {
 	return nil
 }
 
-// missedQuestion is a question of which some evidence is not among the first ten hits.
+// missedQuestion is a question with evidence that is not among the first ten hits.
 type missedQuestion struct {
 	Source       string     `json:"source"`
 	Conversation string     `json:"conversation"`

@@ -36,12 +36,12 @@ func TestTimesOfSessions(t *testing.T) {
 	}
 	for _, written := range []string{"", "yesterday", "2024年2月30日上午9:05", "2024年3月3日下午9:75"} {
 		if got, err := parseTime(written); err == nil {
-			t.Errorf("%q is taken for %s", written, got)
+			t.Errorf("%q is parsed as %s", written, got)
 		}
 	}
 }
 
-// A translation spells names differently: who speaks is still one of the two.
+// A translation spells names differently, but there are still two speakers.
 func TestNamesSpelledDifferently(t *testing.T) {
 	two := [2]string{"安娜", "博里斯"}
 	for _, test := range []struct {
@@ -81,7 +81,7 @@ func TestMalformedConversations(t *testing.T) {
 		{head + `"session_1": [{"speaker": "Nora"}], "session_1_date_time": "2024-03-03"}}]`, "turn 1 has no dia_id"},
 		{
 			head + `"session_1": [{"speaker": "Nora", "dia_id": "D1:1"}, {"speaker": "Nora", "dia_id": "D1:1"}], "session_1_date_time": "2024-03-03"}}]`,
-			`the dia_id "D1:1" is there twice`,
+			`the dia_id "D1:1" occurs twice`,
 		},
 	} {
 		path := write(t, "file.json", test.text)
@@ -100,12 +100,12 @@ func TestMalformedGateFiles(t *testing.T) {
 	for _, test := range []struct{ text, says string }{
 		{"\n\n", "is empty"},
 		{"\nhello", ":2: invalid character"},
-		{`{"user": "u"}`, ":1: neither format is known here"},
-		{turn + "\n" + turn, ":2: turn 0 of u on 2024-03-03 is there twice"},
+		{`{"user": "u"}`, ":1: is in neither format"},
+		{turn + "\n" + turn, ":2: turn 0 of u on 2024-03-03 occurs twice"},
 		{strings.Replace(turn, `"label": 0`, `"label": 2`, 1), ":1: label must be 0 or 1"},
 		{turn + "\n\n" + strings.Replace(turn, "2024-03-03", "3/3", 1), `:3: the date "3/3"`},
-		{turn + "\n" + `{"user": "u", "label": 1}`, ":2: user and text must be there"},
-		{session + "\n" + session, ":2: session_id 1 is there twice"},
+		{turn + "\n" + `{"user": "u", "label": 1}`, ":2: user and text are required"},
+		{session + "\n" + session, ":2: session_id 1 occurs twice"},
 		{session + "\n" + turn, `:2: conversation is empty`},
 		{strings.Replace(session, "user_agent", "nobody", 1), `:1: turn 1: the speaker "nobody"`},
 		{strings.Replace(session, "2024-03-03", "", 1), `:1: the date ""`},
@@ -128,7 +128,7 @@ func TestMalformedGateFiles(t *testing.T) {
 	}
 }
 
-// Of two files of one name each is a user of its own.
+// Two files with the same name have separate users.
 func TestFilesAreUsers(t *testing.T) {
 	const session = `{"session_id": 1, "date": "2024-03-03", "conversation": [{"turn": 1, "speaker": "user_agent", "message": "Hi"}]}`
 	files, err := readGate([]string{write(t, "nora.jsonl", session), write(t, "nora.jsonl", session)})
@@ -149,11 +149,11 @@ func TestTextsThatHoldAFact(t *testing.T) {
 		"The user plays the piano.":           false,
 		"":                                    false,
 	} {
-		if got := f.heldBy(text); got != want {
+		if got := f.matches(text); got != want {
 			t.Errorf("%q: %v", text, got)
 		}
 	}
-	if (fact{Text: "of the"}).heldBy("of the") {
+	if (fact{Text: "of the"}).matches("of the") {
 		t.Error("a fact without words is held")
 	}
 }
@@ -170,7 +170,7 @@ func TestConfusion(t *testing.T) {
 	r = Report{}
 	(&confusion{tn: 2}).report(r, "x.")
 	if _, there := r["x.recall"]; there {
-		t.Error("tells the recall of nothing")
+		t.Error("reports a recall without questions")
 	}
 }
 

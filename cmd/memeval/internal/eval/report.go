@@ -12,17 +12,17 @@ import (
 	"time"
 )
 
-// Report has what was measured by name, such as "recall.messages.all.at5", beside what it was measured with. All values are
-// numbers or texts, so that the JSON is flat.
+// Report has the measurements by name, such as "recall.messages.all.at5", and the settings. All values are numbers or texts, so that the
+// JSON is flat.
 type Report map[string]any
 
-// Names of what every report says about itself.
+// Names of the values that every report has.
 const (
 	kindName    = "eval"
 	versionName = "version"
 )
 
-// Kind is what a report is of.
+// Kind is the kind of a report.
 type Kind string
 
 // The kinds of reports.
@@ -31,14 +31,14 @@ const (
 	KindGate   Kind = "gate"
 )
 
-// share notes a share with six digits: more would only show in which order it was added up.
+// share records a share with six digits: more would depend on the order of addition.
 func (r Report) share(name string, value float64) {
 	if !math.IsNaN(value) {
 		r[name] = math.Round(value*1e6) / 1e6
 	}
 }
 
-// latencies notes percentiles, by nearest rank.
+// latencies records percentiles, by nearest rank.
 func (r Report) latencies(name string, took []time.Duration) {
 	if len(took) == 0 {
 		return
@@ -50,7 +50,7 @@ func (r Report) latencies(name string, took []time.Duration) {
 	}
 }
 
-// number is a value that is a number.
+// number returns a numeric value.
 func (r Report) number(name string) (value float64, ok bool) {
 	switch v := r[name].(type) {
 	case float64:
@@ -61,7 +61,7 @@ func (r Report) number(name string) (value float64, ok bool) {
 	return 0, false
 }
 
-// text is a value in words.
+// text returns a text value.
 func (r Report) text(name string) string {
 	switch v := r[name].(type) {
 	case nil:
@@ -73,7 +73,7 @@ func (r Report) text(name string) string {
 	}
 }
 
-// Describe notes what was measured, and with what: the program's version, and settings that are not the defaults.
+// Describe records the kind, the program's version, and settings that are not the defaults.
 func (r Report) Describe(version string, settings map[string]string) {
 	r[versionName] = version
 	for key, value := range settings {
@@ -81,7 +81,7 @@ func (r Report) Describe(version string, settings map[string]string) {
 	}
 }
 
-// WriteJSON writes the report as one object, its names in order, each on a line of its own or all on one.
+// WriteJSON writes the report as one object with sorted names, either one per line or all on one line.
 func (r Report) WriteJSON(w io.Writer, indent string) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)
@@ -89,7 +89,7 @@ func (r Report) WriteJSON(w io.Writer, indent string) error {
 	return encoder.Encode(r)
 }
 
-// ReadReport reads what WriteJSON wrote of a report of the kind.
+// ReadReport reads a report of a kind that WriteJSON wrote.
 func ReadReport(path string, kind Kind) (Report, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -106,7 +106,7 @@ func ReadReport(path string, kind Kind) (Report, error) {
 	return r, nil
 }
 
-// Differs says what else than the program differs from an earlier run: the files, and the settings.
+// Differs returns which files and settings differ from an earlier run.
 func (r Report) Differs(earlier Report) (differences []string) {
 	if earlier == nil {
 		return nil
@@ -134,24 +134,24 @@ func quoted(value string) string {
 	return strconv.Quote(value)
 }
 
-// Table is a part of a report for people. The first columns, at least one, are words, the others numbers.
+// Table is a part of a report for people. The first columns, at least one, are text, the others numbers.
 type Table struct {
 	Columns []string
-	Words   int // how many columns are words
+	Words   int // number of text columns
 	Rows    [][]string
 }
 
-// How values are shown.
+// Formats of values.
 const (
 	wholeNumber  = "%.0f"
 	milliseconds = "%.1f"
 	thousandths  = "%.3f"
 )
 
-// cells shows values of a report, each with its difference to the earlier one if there is one.
+// cells formats values of a report, with their differences from an earlier one if there is one.
 type cells struct{ report, earlier Report }
 
-// show shows a value; "" when there is none.
+// show formats a value; "" if it is missing.
 func (c cells) show(name, format string) string {
 	value, ok := c.report.number(name)
 	if !ok {
@@ -174,7 +174,7 @@ func (c cells) row(head string, format string, names ...string) []string {
 	return row
 }
 
-// Tables shows a report, compared with an earlier one unless that is nil.
+// Tables returns a report as tables, compared with an earlier one unless that is nil.
 func (r Report) Tables(earlier Report) []Table {
 	c := cells{r, earlier}
 	tables := c.locomo

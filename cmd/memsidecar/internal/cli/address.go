@@ -16,7 +16,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/listen"
 )
 
-// address is the sidecar's, of the flag or of the configuration, which also knows its certificate.
+// address returns the sidecar's address, from the flag or the configuration, which also names its certificate.
 func (f sidecarFlag) address(p *Program) (Sidecar, error) {
 	if f.Addr != "" {
 		if err := checkAddress(f.Addr); err != nil {
@@ -35,7 +35,7 @@ func (f sidecarFlag) address(p *Program) (Sidecar, error) {
 	if err != nil || port == "0" {
 		return configured, usage("the sidecar is configured to listen on %s: pass its address with --addr", configured.Listen)
 	}
-	// What listens everywhere also listens on loopback.
+	// A server on all addresses also listens on loopback.
 	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip == netip.IPv4Unspecified() {
 		host = "127.0.0.1"
 	} else if err == nil && ip == netip.IPv6Unspecified() {
@@ -45,6 +45,7 @@ func (f sidecarFlag) address(p *Program) (Sidecar, error) {
 	return configured, nil
 }
 
+// checkAddress returns an error unless addr is HOST:PORT or unix:PATH.
 func checkAddress(addr string) error {
 	if path, ok := listen.SocketPath(addr); ok && path != "" {
 		return nil
@@ -56,7 +57,7 @@ func checkAddress(addr string) error {
 	return errors.New("write HOST:PORT, for example 127.0.0.1:7420, or unix:/path")
 }
 
-// encryption is how the connection is encrypted, if it is.
+// encryption returns the TLS configuration, or nil.
 func (f sidecarFlag) encryption(to Sidecar) (credentials.TransportCredentials, bool, error) {
 	flags := f.TLS || f.CA != "" || f.Cert != "" || f.Key != "" || f.ServerName != ""
 	if !flags && to.CertFile == "" {
@@ -66,11 +67,11 @@ func (f sidecarFlag) encryption(to Sidecar) (credentials.TransportCredentials, b
 	var err error
 	switch {
 	case f.CA != "":
-		if config.RootCAs, err = listen.Pool(f.CA); err != nil {
+		if config.RootCAs, err = listen.LoadCertPool(f.CA); err != nil {
 			return nil, false, usage("--ca: %v", err)
 		}
 	case to.CertFile != "" && f.ServerName == "":
-		if config, err = listen.Pinned(to.CertFile); err != nil {
+		if config, err = listen.PinnedConfig(to.CertFile); err != nil {
 			return nil, false, usage("tls.cert_file: %v", err)
 		}
 	}
@@ -93,7 +94,7 @@ func (f sidecarFlag) encryption(to Sidecar) (credentials.TransportCredentials, b
 	return credentials.NewTLS(config), true, nil
 }
 
-// token is the one to call with, or "".
+// token returns the token, or "".
 func (f sidecarFlag) token() (string, error) {
 	if f.Token != "" || f.TokenFile == "" {
 		return f.Token, nil
@@ -104,7 +105,7 @@ func (f sidecarFlag) token() (string, error) {
 	}
 	token := strings.TrimSpace(string(text))
 	if token == "" || strings.ContainsAny(token, " \t\r\n") {
-		return "", usage("--token-file %s: it holds no token, or more than one", f.TokenFile)
+		return "", usage("--token-file %s: the file must hold exactly one token", f.TokenFile)
 	}
 	return token, nil
 }
@@ -117,6 +118,6 @@ func (b bearer) GetRequestMetadata(context.Context, ...string) (map[string]strin
 	return map[string]string{"authorization": "Bearer " + string(b)}, nil
 }
 
-// RequireTransportSecurity implements credentials.PerRPCCredentials. Loopback and Unix sockets need none; for other addresses
-// dial warns.
+// RequireTransportSecurity implements credentials.PerRPCCredentials. Loopback and Unix sockets need no encryption; for other addresses
+// dial prints a warning.
 func (bearer) RequireTransportSecurity() bool { return false }

@@ -20,7 +20,7 @@ type auditCommand struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (auditCommand) Help() string {
 	return `Counts the memories of a namespace, or of one user: active ones, history, duplicates, likely junk, stale ones, and ones without
 support in a message. Duplicates, near duplicates and junk are doubtful. The command only reads. It shows what is stored about
@@ -34,7 +34,7 @@ Examples:
     memsidecar audit --json | jq -r '.user.examples[]? | select(.finding == "AUDIT_FINDING_JUNK") | .text'`
 }
 
-// Run audits and shows what was found.
+// Run audits and shows the findings.
 func (c auditCommand) Run(ctx context.Context, p *Program) error {
 	if c.FailAbove != nil && (*c.FailAbove < 0 || *c.FailAbove > 1) {
 		return usage("--fail-above %g: write a share of 0 to 1, for example 0.2", *c.FailAbove)
@@ -45,7 +45,7 @@ func (c auditCommand) Run(ctx context.Context, p *Program) error {
 	}
 	defer conn.close()
 	users, examples := int32(min(c.Limit, maxPage)), int32(min(c.Examples, maxPage)) //nolint:gosec // what is out of range is refused
-	stream, err := conn.AuditMemories(ctx, &memsidecarv1.AuditMemoriesRequest{Scope: c.anyone(), MaxUsers: &users, MaxExamples: &examples})
+	stream, err := conn.AuditMemories(ctx, &memsidecarv1.AuditMemoriesRequest{Scope: c.optionalScope(), MaxUsers: &users, MaxExamples: &examples})
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (c auditCommand) Run(ctx context.Context, p *Program) error {
 	return nil
 }
 
-// auditStream is what the sidecar answers.
+// auditStream is the stream of answers.
 type auditStream interface {
 	Recv() (*memsidecarv1.AuditMemoriesResponse, error)
 }
@@ -107,7 +107,7 @@ func (c auditCommand) receive(p *Program, stream auditStream) (users []*memsidec
 func (s *screen) auditTotal(a *memsidecarv1.MemoryAudit) {
 	doubtful := cell{fmt.Sprintf("%d of %d (%.0f %%)", a.GetDoubtfulCount(), a.GetActiveCount(), 100*a.GetDoubtfulShare()), green}
 	if a.GetDoubtfulCount() > 0 {
-		doubtful.look = yellow
+		doubtful.style = yellow
 	}
 	s.fields(
 		"users", a.GetUserCount(), "active", a.GetActiveCount(),
@@ -149,7 +149,7 @@ func (s *screen) auditUsers(users []*memsidecarv1.MemoryAudit) {
 	}
 }
 
-// remedies say what to do about findings.
+// remedies are the advice for findings.
 var remedies = []struct {
 	findings []memsidecarv1.AuditFinding
 	remedy   string
@@ -175,7 +175,7 @@ var remedies = []struct {
 	},
 }
 
-// auditExamples shows the examples and what to do about them.
+// auditExamples shows the examples and the remedies.
 func (s *screen) auditExamples(users []*memsidecarv1.MemoryAudit) {
 	t := &table{columns: []column{{name: "finding"}, {name: "user"}, {name: "memory"}, {name: "text", wraps: true}, {name: "why", wraps: true}}}
 	shown := map[memsidecarv1.AuditFinding]bool{}

@@ -28,7 +28,7 @@ type benchCommand struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (benchCommand) Help() string {
 	return `It creates users, in a new namespace unless --namespace names one, and deletes them at the end.
 
@@ -42,13 +42,13 @@ With --rate, calls arrive like those of many independent bots, and the latency o
 A stall of the sidecar therefore shows in every call that arrives during the stall.`
 }
 
-// How long removing what was created may take, after an interruption too. Each user's data is purged from the disk.
+// Time limit for removing the created users, also after an interruption. Each user's data is purged from the disk.
 const (
 	removeLimit        = 2 * time.Minute
 	removeLimitPerUser = 50 * time.Millisecond
 )
 
-// validate says what is wrong with the flags.
+// validate checks the flags.
 func (c *benchCommand) validate() error {
 	for _, flag := range []struct {
 		name           string
@@ -64,7 +64,7 @@ func (c *benchCommand) validate() error {
 	return c.openFlags.validate()
 }
 
-// Run creates made-up users, puts load on the sidecar, shows what the callers saw and removes the users again.
+// Run creates users, puts load on the sidecar, shows what the callers saw, and removes the users.
 func (c benchCommand) Run(ctx context.Context, p *Program) (err error) {
 	if err := c.validate(); err != nil {
 		return err
@@ -108,7 +108,7 @@ func (c benchCommand) Run(ctx context.Context, p *Program) (err error) {
 	})
 }
 
-// unfinished puts a cancellation into words.
+// unfinished describes a cancellation.
 func unfinished(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return interrupted(" before everything was measured")
@@ -116,7 +116,7 @@ func unfinished(ctx context.Context, err error) error {
 	return err
 }
 
-// check asks the sidecar how it is before anything is created.
+// check checks the sidecar's state before anything is created.
 func (c *benchCommand) check(ctx context.Context, target *load.Target) error {
 	resp, err := target.Client.GetStatus(ctx, &memsidecarv1.GetStatusRequest{Scope: &memsidecarv1.Scope{Namespace: target.Namespace}})
 	if err != nil {
@@ -131,13 +131,13 @@ func (c *benchCommand) check(ctx context.Context, target *load.Target) error {
 	return nil
 }
 
-// remove takes back what the command created, also after an interruption.
+// remove deletes the created users, also after an interruption.
 func remove(ctx context.Context, p *Program, target *load.Target, users string) error {
 	ctx, cancel := context.WithTimeout(ctx, removeLimit+time.Duration(target.Users)*removeLimitPerUser)
 	defer cancel()
 	memories, considerations, err := target.Remove(ctx)
 	if err != nil {
-		return because(err, "some of the %s may remain; memsidecar forget removes them", users)
+		return wrapError(err, "some of the %s may remain; memsidecar forget removes them", users)
 	}
 	p.note("removed %s: %d memories, %d considerations", users, memories, considerations)
 	return nil
@@ -175,7 +175,7 @@ func milliseconds(s *load.Stats, percentile float64) float64 {
 
 func hundredths(number float64) string { return fmt.Sprintf("%.2f", number) }
 
-// benchReport is what --json prints.
+// benchReport is the output of --json.
 type benchReport struct {
 	Address  string     `json:"address"`
 	Users    int        `json:"users"`

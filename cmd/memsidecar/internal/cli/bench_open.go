@@ -15,17 +15,17 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// openFlags are of load that does not wait for its answers.
+// openFlags are the flags of load that does not wait for its answers.
 type openFlags struct {
 	Rate     float64            `placeholder:"N" help:"N calls arrive each second at random times, up to 100000. Without it, each caller waits for its answer."`
 	Mix      map[string]float64 `mapsep:"," placeholder:"CALL=SHARE,…" help:"With --rate: shares of retrieve, consider and forget (retrieve=0.5,consider=0.5)."`
 	InFlight int                `default:"1024" placeholder:"N" help:"With --rate: most concurrent calls, 1 to 10000 (${default}). More calls count as shed."`
 }
 
-// calledName is what a call of a mix is called by the API.
-var calledName = map[string]string{"retrieve": "Retrieve", "consider": "ConsiderMemorizing", "forget": "ForgetUser"}
+// callNames are the API's names of the calls of a mix.
+var callNames = map[string]string{"retrieve": "Retrieve", "consider": "ConsiderMemorizing", "forget": "ForgetUser"}
 
-// validate says what is wrong with the flags.
+// validate checks the flags.
 func (f *openFlags) validate() error {
 	if f.Rate < 0 || f.Rate > 100_000 {
 		return usage("--rate %g: write more than 0 and up to 100000", f.Rate)
@@ -38,7 +38,7 @@ func (f *openFlags) validate() error {
 	}
 	whole := 0.0
 	for name, share := range f.Mix {
-		if calledName[name] == "" {
+		if callNames[name] == "" {
 			return usage("--mix %s: write retrieve, consider or forget", name)
 		}
 		if !(share >= 0 && share <= 1_000_000) {
@@ -52,7 +52,7 @@ func (f *openFlags) validate() error {
 	return nil
 }
 
-// mix is the load that the flags describe.
+// mix returns the load that the flags describe.
 func (f *openFlags) mix(target *load.Target, duration time.Duration) load.Mix {
 	shares := f.Mix
 	if len(shares) == 0 {
@@ -62,14 +62,14 @@ func (f *openFlags) mix(target *load.Target, duration time.Duration) load.Mix {
 	made := target.Calls()
 	for _, name := range slices.Sorted(maps.Keys(shares)) {
 		if shares[name] > 0 {
-			m.Kinds = append(m.Kinds, load.Kind{Name: calledName[name], Share: shares[name], Call: made[name]})
+			m.Kinds = append(m.Kinds, load.Kind{Name: callNames[name], Share: shares[name], Call: made[name]})
 		}
 	}
 	return m
 }
 
-// arrived is a line of the table of an open loop.
-type arrived struct {
+// openLoadRow is a row of an open load's table.
+type openLoadRow struct {
 	measured
 	Offered int64 `json:"offered"`
 	Shed    int64 `json:"shed"`
@@ -79,8 +79,8 @@ type arrived struct {
 	Codes     map[string]int64 `json:"error_codes,omitempty"`
 }
 
-// taken is what the sidecar's process takes of its machine.
-type taken struct {
+// resources are the resources that the sidecar's process uses.
+type resources struct {
 	Resident   int64   `json:"resident_bytes"`
 	LiveHeap   int64   `json:"live_heap_bytes"`
 	Goroutines int32   `json:"goroutines"`
@@ -88,46 +88,46 @@ type taken struct {
 	CPU        float64 `json:"cpu_seconds"`
 }
 
-// openReport is what --json prints of an open loop.
+// openReport is the output of --json for open load.
 type openReport struct {
-	Address  string    `json:"address"`
-	Users    int       `json:"users"`
-	Memories int       `json:"memories_per_user"`
-	Rate     float64   `json:"rate"`
-	InFlight int       `json:"in_flight"`
-	Seconds  float64   `json:"seconds"`
-	Measured []arrived `json:"measured"`
-	// Before the load, the most of each while it was on, and when it was over. Unset if the sidecar does not tell.
-	Before *taken `json:"before,omitempty"`
-	Most   *taken `json:"most,omitempty"`
-	After  *taken `json:"after,omitempty"`
+	Address  string        `json:"address"`
+	Users    int           `json:"users"`
+	Memories int           `json:"memories_per_user"`
+	Rate     float64       `json:"rate"`
+	InFlight int           `json:"in_flight"`
+	Seconds  float64       `json:"seconds"`
+	Measured []openLoadRow `json:"measured"`
+	// Before the load, the peak during it, and after it. Unset if the sidecar does not report them.
+	Before *resources `json:"before,omitempty"`
+	Most   *resources `json:"most,omitempty"`
+	After  *resources `json:"after,omitempty"`
 	// Pending is how many dialogues of the generated users were pending at the end.
 	Pending int64 `json:"pending_considerations"`
 }
 
-// open measures with load that does not wait for its answers.
+// open measures a load that does not wait for its answers.
 func (c *benchCommand) open(ctx context.Context, p *Program, target *load.Target, addr string) error {
 	r := openReport{Address: addr, Users: c.Users, Memories: c.Memories, Rate: c.Rate, InFlight: c.InFlight, Seconds: c.Duration.Seconds()}
 	var err error
-	if r.Before, _, err = look(ctx, target); err != nil {
+	if r.Before, _, err = processStatus(ctx, target); err != nil {
 		return unfinished(ctx, err)
 	}
 	p.note("measuring for %s; %g calls arrive each second", c.Duration, c.Rate)
-	watched := make(chan *taken, 1)
+	watched := make(chan *resources, 1)
 	watching, stop := context.WithCancel(ctx)
-	go func() { watched <- mostTaken(watching, target, r.Before) }()
+	go func() { watched <- peakResources(watching, target, r.Before) }()
 	results := c.mix(target, c.Duration).Run(ctx)
 	stop()
 	r.Most = <-watched
 	if err := ctx.Err(); err != nil {
 		return unfinished(ctx, err)
 	}
-	if r.After, r.Pending, err = look(ctx, target); err != nil {
+	if r.After, r.Pending, err = processStatus(ctx, target); err != nil {
 		return unfinished(ctx, err)
 	}
 	for i := range results {
 		s := &results[i]
-		a := arrived{
+		a := openLoadRow{
 			measured: measure(s.Name, &s.Stats), Offered: s.Offered, Shed: s.Shed, Overtaken: s.Overtaken, P999: milliseconds(&s.Stats, 99.9), Codes: map[string]int64{},
 		}
 		for code, n := range s.Codes {
@@ -138,21 +138,21 @@ func (c *benchCommand) open(ctx context.Context, p *Program, target *load.Target
 	return c.reportOpen(p, r)
 }
 
-// look asks the sidecar what its process takes, and how many dialogues wait.
-func look(ctx context.Context, target *load.Target) (*taken, int64, error) {
+// processStatus returns the resources of the sidecar's process, and the number of pending dialogues.
+func processStatus(ctx context.Context, target *load.Target) (*resources, int64, error) {
 	resp, err := target.Client.GetStatus(ctx, &memsidecarv1.GetStatusRequest{Scope: &memsidecarv1.Scope{Namespace: target.Namespace}})
 	if err != nil || resp.GetProcess() == nil {
 		return nil, resp.GetQueue().GetPendingCount(), err
 	}
 	s := resp.GetProcess()
-	return &taken{
+	return &resources{
 		Resident: s.GetResidentBytes(), LiveHeap: s.GetLiveHeapBytes(), Goroutines: s.GetGoroutineCount(), Files: s.GetOpenFileCount(),
 		CPU: s.GetCpuDuration().AsDuration().Seconds(),
 	}, resp.GetQueue().GetPendingCount(), nil
 }
 
-// mostTaken looks every second until the context ends, and returns the most of each.
-func mostTaken(ctx context.Context, target *load.Target, most *taken) *taken {
+// peakResources polls every second until the context ends, and returns the maxima.
+func peakResources(ctx context.Context, target *load.Target, most *resources) *resources {
 	if most == nil {
 		return nil
 	}
@@ -165,8 +165,8 @@ func mostTaken(ctx context.Context, target *load.Target, most *taken) *taken {
 		case <-ctx.Done():
 			return &highest
 		}
-		if now, _, err := look(ctx, target); err == nil && now != nil {
-			highest = taken{
+		if now, _, err := processStatus(ctx, target); err == nil && now != nil {
+			highest = resources{
 				max(highest.Resident, now.Resident), max(highest.LiveHeap, now.LiveHeap), max(highest.Goroutines, now.Goroutines),
 				max(highest.Files, now.Files), max(highest.CPU, now.CPU),
 			}
@@ -174,7 +174,7 @@ func mostTaken(ctx context.Context, target *load.Target, most *taken) *taken {
 	}
 }
 
-// codeName is as the API's documentation writes it.
+// codeName returns the name of a code in the API's documentation.
 func codeName(c codes.Code) string {
 	if c == codes.Canceled {
 		return "CANCELLED"
@@ -239,7 +239,7 @@ func (r *openReport) table() *table {
 	return t
 }
 
-// process is the table of what the sidecar's process takes.
+// process returns the table of the process's resources.
 func (r *openReport) process() *table {
 	t := &table{columns: []column{{name: "sidecar"}}}
 	for _, name := range []string{"resident MiB", "live heap MiB", "goroutines", "open files", "cpu s"} {
@@ -247,9 +247,9 @@ func (r *openReport) process() *table {
 	}
 	for _, line := range []struct {
 		when string
-		*taken
+		*resources
 	}{{"before", r.Before}, {"at most", r.Most}, {"after", r.After}} {
-		if line.taken != nil {
+		if line.resources != nil {
 			mib := func(bytes int64) string { return fmt.Sprintf("%.1f", float64(bytes)/(1<<20)) }
 			t.row(line.when, mib(line.Resident), mib(line.LiveHeap), line.Goroutines, line.Files, hundredths(line.CPU))
 		}

@@ -1,8 +1,5 @@
-// Package cli is what people use against a running sidecar: one struct a command, with its flags and a Run method. What
-// commands share is here, too: which sidecar and whose memories, errors in words that say what to do, tables, JSON, progress.
-//
-// A new command is a struct that embeds the flags it needs (calls, output, person, place), a Run method, and a line in
-// Commands.
+// Package cli holds the commands that use a running sidecar: one struct per command, with its flags and a Run method. It also has what
+// commands share: flags for the sidecar and the scope, error messages with remedies, tables, JSON, progress.
 package cli
 
 import (
@@ -35,25 +32,25 @@ type Commands struct {
 	Health         healthCommand          `cmd:"" group:"tend" help:"Exit with 0 when the sidecar serves. For health probes."`
 }
 
-// Program is what the commands take from outside.
+// Program is the environment of the commands.
 type Program struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
-	// Getenv returns an environment variable, "" when it is not set.
+	// Getenv returns an environment variable, or "".
 	Getenv func(name string) string
-	// Version is that of the program.
+	// Version is the program's version.
 	Version string
-	// Sidecar returns what the configuration says about the sidecar.
+	// Sidecar returns the configuration of the local sidecar.
 	Sidecar func() (Sidecar, error)
 }
 
-// Sidecar is what the configuration of a sidecar tells its clients.
+// Sidecar is the part of a sidecar's configuration that clients need.
 type Sidecar struct {
 	Listen   string // where it listens
-	CertFile string // its certificate; "" when connections are not encrypted
+	CertFile string // its certificate; "" without encryption
 }
 
-// Options are what the parser needs for the commands.
+// Options returns the parser options for the commands.
 func (p *Program) Options() []kong.Option {
 	return []kong.Option{
 		kong.Bind(p),
@@ -64,7 +61,7 @@ func (p *Program) Options() []kong.Option {
 			"memorystates": strings.Join(names(memoryStateNames), ","), "memorystatelist": strings.Join(names(memoryStateNames), ", "),
 			"states": strings.Join(names(stateNames), ","), "statelist": strings.Join(names(stateNames), ", "),
 		},
-		// Not kong's own `env`, which reads the process's environment behind Program's back.
+		// Not kong's own `env`, which would read the process's environment instead of Program's.
 		kong.Resolvers(kong.ResolverFunc(func(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 			if name := flag.Tag.Get("variable"); name != "" {
 				if value := p.Getenv(name); value != "" {

@@ -21,7 +21,7 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// connection is a sidecar as commands see it: each error is already in words.
+// connection is a connection to a sidecar. Its errors have messages for users.
 type connection struct {
 	memsidecarv1.MemoryServiceClient
 	memsidecarv1.UserServiceClient
@@ -32,18 +32,18 @@ type connection struct {
 	memsidecarv1.AdminServiceClient
 	*grpc.ClientConn
 	addr    string
-	timeout time.Duration // of each unary call; 0 is none
+	timeout time.Duration // for each unary call; 0 is none
 
 	encrypted bool
 
-	connected atomic.Bool           // something listens
-	dialing   atomic.Pointer[error] // why connecting failed last
+	connected atomic.Bool           // a server has answered
+	dialing   atomic.Pointer[error] // last error of connecting
 }
 
-// call is how far a call got.
+// call records how far a call got.
 type call struct{ sent, answered atomic.Bool }
 
-// dial prepares the connection; it is made with the first call.
+// dial prepares the connection. The first call connects.
 func (f calls) dial(p *Program) (*connection, error) {
 	if f.Timeout <= 0 {
 		return nil, usage("--timeout %s: write a time above 0, for example 30s", f.Timeout)
@@ -51,7 +51,7 @@ func (f calls) dial(p *Program) (*connection, error) {
 	return f.sidecarFlag.dial(p, f.Timeout)
 }
 
-// reach dials for a command about a scope. It reports a wrong scope before it dials.
+// reach returns the scope and a connection. It reports an invalid scope before it dials.
 func (f calls) reach(p *Program, about func() (*memsidecarv1.Scope, error)) (*memsidecarv1.Scope, *connection, error) {
 	scope, err := about()
 	if err != nil {
@@ -59,6 +59,16 @@ func (f calls) reach(p *Program, about func() (*memsidecarv1.Scope, error)) (*me
 	}
 	conn, err := f.dial(p)
 	return scope, conn, err
+}
+
+// ask dials, makes one call about a scope, and hangs up.
+func ask[R any](p *Program, f calls, about func() (*memsidecarv1.Scope, error), call func(*connection, *memsidecarv1.Scope) (R, error)) (r R, err error) {
+	scope, conn, err := f.reach(p, about)
+	if err != nil {
+		return r, err
+	}
+	defer conn.close()
+	return call(conn, scope)
 }
 
 func (f sidecarFlag) dial(p *Program, timeout time.Duration) (*connection, error) {
@@ -78,20 +88,20 @@ func (f sidecarFlag) dial(p *Program, timeout time.Duration) (*connection, error
 	var options []grpc.DialOption
 	if token != "" {
 		options = append(options, grpc.WithPerRPCCredentials(bearer(token)))
-		if !encrypted && !listen.Local(to.Listen) {
+		if !encrypted && !listen.IsLocal(to.Listen) {
 			p.note("the token is sent to %s unencrypted, and the network can read it; --tls encrypts it", to.Listen)
 		}
 	}
-	// The dialer resolves the name, so that a wrong one is its error, too; and it goes around the environment's proxies.
+	// The dialer resolves the name, so that it also reports a wrong one. It ignores proxies from the environment.
 	c.ClientConn, err = grpc.NewClient("passthrough:///"+to.Listen, append(options,
 		grpc.WithTransportCredentials(transport),
 		grpc.WithContextDialer(c.connect),
-		grpc.WithStatsHandler(watch{}),
+		grpc.WithStatsHandler(callTracker{}),
 		grpc.WithChainUnaryInterceptor(c.unary),
 		grpc.WithChainStreamInterceptor(c.stream),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt32)), // an exported dialogue may be large
-		// memsidecar mcp goes on for days: a sidecar that comes back is found at once and not after up to two minutes, and one whose
-		// machine is gone, or whose connection a sleeping laptop lost, is noticed. The package client does the same.
+		// memsidecar mcp runs for days. A restarted sidecar is found immediately, not after up to two minutes, and a dead connection is
+		// noticed, such as after a laptop slept. The client package does the same.
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff: backoff.Config{
 				BaseDelay:  50 * time.Millisecond,
@@ -116,7 +126,7 @@ func (f sidecarFlag) dial(p *Program, timeout time.Duration) (*connection, error
 	return c, nil
 }
 
-// close ends the connection; there is nothing to do about an error.
+// close closes the connection. Errors are ignored, because nothing can be done.
 func (c *connection) close() { _ = c.Close() }
 
 func (c *connection) connect(ctx context.Context, addr string) (net.Conn, error) {
@@ -133,7 +143,7 @@ func (c *connection) connect(ctx context.Context, addr string) (net.Conn, error)
 	return conn, nil
 }
 
-// obstacle returns why there is no connection; "" when no process listens.
+// obstacle returns in parentheses why there is no connection, or "" if no process listens at the address.
 func (c *connection) obstacle() string {
 	cause := c.dialing.Load()
 	if cause == nil || errors.Is(*cause, syscall.ECONNREFUSED) {
@@ -156,15 +166,15 @@ func (c *connection) unary(
 	bounded := ctx
 	if c.timeout > 0 {
 		timeout := c.timeout
-		if waits, ok := req.(interface{ GetWait() *durationpb.Duration }); ok {
-			timeout += waits.GetWait().AsDuration()
+		if waiter, ok := req.(interface{ GetWait() *durationpb.Duration }); ok {
+			timeout += waiter.GetWait().AsDuration()
 		}
 		var cancel context.CancelFunc
 		bounded, cancel = context.WithTimeout(ctx, timeout)
 		defer cancel()
 	}
 	state := &call{}
-	err := invoke(context.WithValue(bounded, watch{}, state), method, req, reply, cc, opts...)
+	err := invoke(context.WithValue(bounded, callTracker{}, state), method, req, reply, cc, opts...)
 	return c.explain(ctx, state, err)
 }
 
@@ -177,55 +187,55 @@ func (c *connection) stream(
 	opts ...grpc.CallOption,
 ) (grpc.ClientStream, error) {
 	state := &call{}
-	words := func(err error) error { return c.explain(ctx, state, err) }
-	s, err := open(context.WithValue(ctx, watch{}, state), desc, cc, method, opts...)
+	explain := func(err error) error { return c.explain(ctx, state, err) }
+	s, err := open(context.WithValue(ctx, callTracker{}, state), desc, cc, method, opts...)
 	if err != nil {
-		return nil, words(err)
+		return nil, explain(err)
 	}
-	return explained{s, words}, nil
+	return translatedStream{s, explain}, nil
 }
 
-// explained is a stream whose errors are in words.
-type explained struct {
+// translatedStream is a stream whose errors have messages for users.
+type translatedStream struct {
 	grpc.ClientStream
 	explain func(error) error
 }
 
-// SendMsg implements grpc.ClientStream. io.EOF means that RecvMsg says why.
-func (s explained) SendMsg(m any) error { return s.words(s.ClientStream.SendMsg(m)) }
+// SendMsg implements grpc.ClientStream. After io.EOF, RecvMsg returns the error.
+func (s translatedStream) SendMsg(m any) error { return s.explained(s.ClientStream.SendMsg(m)) }
 
 // RecvMsg implements grpc.ClientStream.
-func (s explained) RecvMsg(m any) error { return s.words(s.ClientStream.RecvMsg(m)) }
+func (s translatedStream) RecvMsg(m any) error { return s.explained(s.ClientStream.RecvMsg(m)) }
 
-func (s explained) words(err error) error {
+func (s translatedStream) explained(err error) error {
 	if errors.Is(err, io.EOF) {
 		return err
 	}
 	return s.explain(err)
 }
 
-// watch notes how far each call gets. grpc's own errors do not say whether they come from the other end.
-type watch struct{}
+// callTracker records how far each call gets. grpc's errors do not say whether they come from the server.
+type callTracker struct{}
 
 // HandleRPC implements stats.Handler.
-func (watch) HandleRPC(ctx context.Context, event stats.RPCStats) {
-	state, ok := ctx.Value(watch{}).(*call)
+func (callTracker) HandleRPC(ctx context.Context, event stats.RPCStats) {
+	state, ok := ctx.Value(callTracker{}).(*call)
 	if !ok {
 		return
 	}
 	switch event.(type) {
-	case *stats.OutHeader: // only ever to a server that speaks the protocol
+	case *stats.OutHeader: // only sent to a server that speaks the protocol
 		state.sent.Store(true)
-	case *stats.InTrailer: // it ended the call itself
+	case *stats.InTrailer: // the server ended the call
 		state.answered.Store(true)
 	}
 }
 
 // TagRPC implements stats.Handler.
-func (watch) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
+func (callTracker) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
 
 // TagConn implements stats.Handler.
-func (watch) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+func (callTracker) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
 
 // HandleConn implements stats.Handler.
-func (watch) HandleConn(context.Context, stats.ConnStats) {}
+func (callTracker) HandleConn(context.Context, stats.ConnStats) {}

@@ -24,7 +24,7 @@ type considerationsList struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (considerationsList) Help() string {
 	return `With --json every line is one consideration.
 
@@ -34,9 +34,9 @@ Examples:
     memsidecar considerations list -u alice --state pending,failed`
 }
 
-// Run lists.
+// Run lists considerations.
 func (c considerationsList) Run(ctx context.Context, p *Program) error {
-	scope, conn, err := c.reach(p, c.sees)
+	scope, conn, err := c.reach(p, c.readScope)
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ type considerationsGet struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (considerationsGet) Help() string {
 	return `Examples:
 
@@ -103,12 +103,9 @@ func (considerationsGet) Help() string {
 
 // Run shows the consideration.
 func (c considerationsGet) Run(ctx context.Context, p *Program) error {
-	scope, conn, err := c.reach(p, c.sees)
-	if err != nil {
-		return err
-	}
-	defer conn.close()
-	resp, err := conn.GetConsideration(ctx, &memsidecarv1.GetConsiderationRequest{Scope: scope, ConsiderationId: c.ID})
+	resp, err := ask(p, c.calls, c.readScope, func(conn *connection, scope *memsidecarv1.Scope) (*memsidecarv1.GetConsiderationResponse, error) {
+		return conn.GetConsideration(ctx, &memsidecarv1.GetConsiderationRequest{Scope: scope, ConsiderationId: c.ID})
+	})
 	if err != nil {
 		return err
 	}
@@ -125,7 +122,7 @@ func (s *screen) consideration(c *memsidecarv1.Consideration) {
 	s.changes(c.GetChanges())
 }
 
-// changes are what was done to memories.
+// changes describes the changes of memories.
 func (s *screen) changes(changes []*memsidecarv1.MemoryChange) {
 	if len(changes) == 0 {
 		return
@@ -155,7 +152,7 @@ type considerationsRetry struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (considerationsRetry) Help() string {
 	return `A failed consideration becomes pending again. A postponed one becomes due now, after earlier ones of the same user.
 While the model's provider is unavailable, both wait until its circuit breaker admits a call.
@@ -166,9 +163,9 @@ Examples:
       xargs memsidecar considerations retry -u alice`
 }
 
-// Run makes one after the other pending again, or due.
+// Run makes the considerations pending again, or due.
 func (c considerationsRetry) Run(ctx context.Context, p *Program) error {
-	scope, conn, err := c.reach(p, c.sees)
+	scope, conn, err := c.reach(p, c.readScope)
 	if err != nil {
 		return err
 	}
@@ -180,7 +177,7 @@ func (c considerationsRetry) Run(ctx context.Context, p *Program) error {
 		}
 		return c.show(p, resp.GetConsideration(), func(s *screen) {
 			state := stateCell(resp.GetConsideration().GetState())
-			s.say("%s is %s\n", line(id), s.paint(state.text, state.look))
+			s.say("%s is %s\n", line(id), s.paint(state.text, state.style))
 		})
 	})
 }

@@ -10,7 +10,7 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// usage shows what models cost on a day.
+// usage shows the costs of models on a day.
 func (s *screen) usage(day string, list []*memsidecarv1.ModelUsage, costs []*memsidecarv1.Cost) {
 	if len(list) == 0 {
 		return
@@ -30,7 +30,7 @@ func (s *screen) usage(day string, list []*memsidecarv1.ModelUsage, costs []*mem
 	for _, u := range list {
 		failed := cell{text: fmt.Sprint(u.GetFailureCount())}
 		if u.GetFailureCount() > 0 {
-			failed.look = yellow
+			failed.style = yellow
 		}
 		cost := "?"
 		if u.GetEstimatedCost() != nil {
@@ -52,7 +52,7 @@ func (s *screen) usage(day string, list []*memsidecarv1.ModelUsage, costs []*mem
 	}
 }
 
-// budgets shows how the token budgets stand.
+// budgets shows the token budgets.
 func (s *screen) budgets(list []*memsidecarv1.TokenBudget) {
 	if len(list) == 0 {
 		return
@@ -68,18 +68,17 @@ func (s *screen) budgets(list []*memsidecarv1.TokenBudget) {
 	for _, b := range list {
 		used, refused := cell{text: fmt.Sprint(b.GetUsedTokens())}, cell{text: fmt.Sprint(b.GetRefusedCallCount())}
 		if b.GetUsedTokens() >= b.GetLimitTokens() {
-			used.look = yellow
+			used.style = yellow
 		}
 		if b.GetRefusedCallCount() > 0 {
-			refused.look = yellow
+			refused.style = yellow
 		}
 		t.row(cmp.Or(b.GetUserId(), "the namespace"), used, b.GetLimitTokens(), refused, date(b.GetResetTime()))
 	}
 	s.print(t)
 }
 
-// costText is an amount for each currency. Small amounts are shown to two digits that are not zero, so that what is cheap
-// does not look free.
+// costText formats amounts by currency. Small amounts have two significant digits, so that a low cost does not look like zero.
 func costText(costs []*memsidecarv1.Cost) string {
 	var parts []string
 	for _, c := range costs {
@@ -92,7 +91,7 @@ func costText(costs []*memsidecarv1.Cost) string {
 	return strings.Join(parts, " + ")
 }
 
-// decimals is how many decimal places an amount below 0.1 needs for two digits, at most 8.
+// decimals returns the decimal places that an amount below 0.1 needs for two digits, at most 8.
 func decimals(amount float64) int {
 	places := 2
 	for amount < 0.1 && places < 8 {

@@ -14,20 +14,21 @@ type digestCommands struct {
 	Summarize digestSummarize `cmd:"" help:"Summarize messages that no digest covers yet, and show the digest of the day."`
 }
 
-// wording is the flag of commands that write in a language.
+// wording is the language flag of commands that write text.
 type wording struct {
 	Language string `placeholder:"LANGUAGE" help:"BCP 47 language of the text, for example zh. By default that of the user's settings, else of the conversation."`
 }
 
-// narrowed is what the place sees, and whether only of the agent.
-func (f learned) narrowed(at place, agent string) (*memsidecarv1.Scope, memsidecarv1.AgentFilter, error) {
-	scope, err := at.sees()
-	if err != nil {
-		return nil, 0, err
+// narrowed returns a function that returns the scope that the place sees, for an agent, and sets whether only the agent's is meant.
+func (f learnedByFlag) narrowed(at place, agent string, only *memsidecarv1.AgentFilter) func() (*memsidecarv1.Scope, error) {
+	return func() (scope *memsidecarv1.Scope, err error) {
+		if scope, err = at.readScope(); err != nil {
+			return nil, err
+		}
+		scope.AgentId = agent
+		*only, err = f.filter(agent)
+		return scope, err
 	}
-	scope.AgentId = agent
-	filter, err := f.filter(agent)
-	return scope, filter, err
 }
 
 const dayHelp = `A day, such as 2026-11-20, is in the user's time zone; the default is today. Without --channel-kind, the digest covers all channels.
@@ -37,14 +38,14 @@ type digestShow struct {
 	Day string `arg:"" optional:"" help:"The day."`
 
 	wording
-	learned
+	learnedByFlag
 	place
 	agentFlag
 	calls
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (digestShow) Help() string {
 	return dayHelp + `
 Examples:
@@ -56,16 +57,11 @@ Examples:
 
 // Run shows the digest as Markdown.
 func (c digestShow) Run(ctx context.Context, p *Program) error {
-	scope, agent, err := c.narrowed(c.place, c.Agent)
-	if err != nil {
-		return err
-	}
-	conn, err := c.dial(p)
-	if err != nil {
-		return err
-	}
-	defer conn.close()
-	resp, err := conn.GetDigest(ctx, &memsidecarv1.GetDigestRequest{Scope: scope, Agent: agent, Day: c.Day, Language: c.Language})
+	var only memsidecarv1.AgentFilter
+	scope := c.narrowed(c.place, c.Agent, &only)
+	resp, err := ask(p, c.calls, scope, func(conn *connection, scope *memsidecarv1.Scope) (*memsidecarv1.GetDigestResponse, error) {
+		return conn.GetDigest(ctx, &memsidecarv1.GetDigestRequest{Scope: scope, Agent: only, Day: c.Day, Language: c.Language})
+	})
 	if err != nil {
 		return err
 	}
@@ -84,14 +80,14 @@ type digestSummarize struct {
 	Day string `arg:"" optional:"" help:"The day."`
 
 	wording
-	learned
+	learnedByFlag
 	place
 	agentFlag
 	calls
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (digestSummarize) Help() string {
 	return dayHelp + `It also works when automatic digests are off (digest.enabled), and on messages that were imported as history only.
 With a model it may take longer than --timeout; running it again continues.
@@ -104,16 +100,11 @@ Examples:
 
 // Run makes the digest and shows it.
 func (c digestSummarize) Run(ctx context.Context, p *Program) error {
-	scope, agent, err := c.narrowed(c.place, c.Agent)
-	if err != nil {
-		return err
-	}
-	conn, err := c.dial(p)
-	if err != nil {
-		return err
-	}
-	defer conn.close()
-	resp, err := conn.SummarizeDay(ctx, &memsidecarv1.SummarizeDayRequest{Scope: scope, Agent: agent, Day: c.Day, Language: c.Language})
+	var only memsidecarv1.AgentFilter
+	scope := c.narrowed(c.place, c.Agent, &only)
+	resp, err := ask(p, c.calls, scope, func(conn *connection, scope *memsidecarv1.Scope) (*memsidecarv1.SummarizeDayResponse, error) {
+		return conn.SummarizeDay(ctx, &memsidecarv1.SummarizeDayRequest{Scope: scope, Agent: only, Day: c.Day, Language: c.Language})
+	})
 	if err != nil {
 		return err
 	}
@@ -123,14 +114,14 @@ func (c digestSummarize) Run(ctx context.Context, p *Program) error {
 type digestList struct {
 	wording
 	pages
-	learned
+	learnedByFlag
 	place
 	agentFlag
 	calls
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (digestList) Help() string {
 	return `Without --channel-kind, all channels are listed. With --json every line is one digest.
 
@@ -140,13 +131,10 @@ Examples:
     memsidecar digest list -u alice --all --json | jq -r .markdown`
 }
 
-// Run lists.
+// Run lists the digests.
 func (c digestList) Run(ctx context.Context, p *Program) error {
-	scope, agent, err := c.narrowed(c.place, c.Agent)
-	if err != nil {
-		return err
-	}
-	conn, err := c.dial(p)
+	var only memsidecarv1.AgentFilter
+	scope, conn, err := c.reach(p, c.narrowed(c.place, c.Agent, &only))
 	if err != nil {
 		return err
 	}
@@ -163,7 +151,7 @@ func (c digestList) Run(ctx context.Context, p *Program) error {
 	list := listing[*memsidecarv1.Digest]{
 		table: t,
 		page: func(size int32, token string) ([]*memsidecarv1.Digest, string, error) {
-			resp, err := conn.ListDigests(ctx, &memsidecarv1.ListDigestsRequest{Scope: scope, Agent: agent, PageSize: size, PageToken: token, Language: c.Language})
+			resp, err := conn.ListDigests(ctx, &memsidecarv1.ListDigestsRequest{Scope: scope, Agent: only, PageSize: size, PageToken: token, Language: c.Language})
 			return resp.GetDigests(), resp.GetNextPageToken(), err
 		},
 		row: func(d *memsidecarv1.Digest) []any {
@@ -180,14 +168,14 @@ type notebookCommand struct {
 	MaxEntries *int32 `placeholder:"N" help:"At most this many memories, 1 to 10000. By default as configured."`
 
 	wording
-	learned
+	learnedByFlag
 	place
 	agentFlag
 	calls
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (notebookCommand) Help() string {
 	return `All memories of a user, grouped by kind, newest first, without duplicates. Without --channel-kind, memories of all channels
 are shown.
@@ -200,16 +188,11 @@ Examples:
 
 // Run shows the notebook as Markdown.
 func (c notebookCommand) Run(ctx context.Context, p *Program) error {
-	scope, agent, err := c.narrowed(c.place, c.Agent)
-	if err != nil {
-		return err
-	}
-	conn, err := c.dial(p)
-	if err != nil {
-		return err
-	}
-	defer conn.close()
-	resp, err := conn.GetNotebook(ctx, &memsidecarv1.GetNotebookRequest{Scope: scope, Agent: agent, MaxEntries: c.MaxEntries, Language: c.Language})
+	var only memsidecarv1.AgentFilter
+	scope := c.narrowed(c.place, c.Agent, &only)
+	resp, err := ask(p, c.calls, scope, func(conn *connection, scope *memsidecarv1.Scope) (*memsidecarv1.GetNotebookResponse, error) {
+		return conn.GetNotebook(ctx, &memsidecarv1.GetNotebookRequest{Scope: scope, Agent: only, MaxEntries: c.MaxEntries, Language: c.Language})
+	})
 	if err != nil {
 		return err
 	}

@@ -16,14 +16,14 @@ import (
 
 // Exit codes of the program. docs/cli.md and the help explain them.
 const (
-	ExitFailure     = 1   // it was tried and failed
-	ExitUsage       = 2   // what was given is wrong: the command line, the configuration, a file
-	ExitUnavailable = 3   // no sidecar, or it cannot do that now, or the time is over: trying later may help
-	ExitNotFound    = 4   // there is no such thing, or it is not visible from the channel given
+	ExitFailure     = 1   // the operation failed
+	ExitUsage       = 2   // invalid command line, configuration or file
+	ExitUnavailable = 3   // no sidecar, it is unavailable, or a timeout; retrying may help
+	ExitNotFound    = 4   // not found, or not visible from the given channel
 	ExitInterrupted = 130 // by a signal
 )
 
-// Error is a failure in words that say what to do, with its exit code.
+// Error is an error message with a remedy and an exit code.
 type Error struct {
 	Code    int
 	Message string
@@ -33,10 +33,10 @@ type Error struct {
 // Error returns the message.
 func (e *Error) Error() string { return e.Message }
 
-// Unwrap returns what the sidecar answered, if it did.
+// Unwrap returns the sidecar's error, if any.
 func (e *Error) Unwrap() error { return e.cause }
 
-// ExitCode is the exit code for a command's error.
+// ExitCode returns the exit code for a command's error.
 func ExitCode(err error) int {
 	var e *Error
 	switch {
@@ -50,7 +50,7 @@ func ExitCode(err error) int {
 	return ExitFailure
 }
 
-// usage is a mistake in what was given.
+// usage returns an error of the command line.
 func usage(format string, args ...any) error {
 	return &Error{Code: ExitUsage, Message: fmt.Sprintf(format, args...)}
 }
@@ -59,8 +59,8 @@ func failure(format string, args ...any) error {
 	return &Error{Code: ExitFailure, Message: fmt.Sprintf(format, args...)}
 }
 
-// because puts words before an error and keeps its exit code.
-func because(err error, format string, args ...any) error {
+// wrapError adds a prefix to an error and keeps its exit code.
+func wrapError(err error, format string, args ...any) error {
 	return &Error{Code: ExitCode(err), Message: fmt.Sprintf(format, args...) + ": " + err.Error(), cause: err}
 }
 
@@ -68,10 +68,10 @@ func interrupted(format string, args ...any) error {
 	return &Error{Code: ExitInterrupted, Message: "interrupted" + fmt.Sprintf(format, args...)}
 }
 
-// notThere is an answer of NOT_FOUND.
-func notThere(err error) bool { return status.Code(err) == codes.NotFound }
+// isNotFound reports whether the answer was NOT_FOUND.
+func isNotFound(err error) bool { return status.Code(err) == codes.NotFound }
 
-// explain turns what grpc says into words. The context is the command's, without the deadline of the call.
+// explain converts a grpc error into a message for users. The context is the command's, without the deadline of the call.
 func (c *connection) explain(ctx context.Context, state *call, err error) error {
 	if err == nil {
 		return nil
@@ -112,8 +112,7 @@ func (c *connection) explain(ctx context.Context, state *call, err error) error 
 	return &Error{Code: code, Message: message, cause: err}
 }
 
-// unavailable tells apart that nothing is there, that something else is there, that the sidecar went away, and that it says
-// itself that it cannot.
+// unavailable distinguishes: no server, a different server, a lost connection, and a sidecar that reports itself unavailable.
 func (c *connection) unavailable(state *call, s *status.Status) string {
 	late := s.Code() == codes.DeadlineExceeded
 	switch {
@@ -134,14 +133,14 @@ func (c *connection) unavailable(state *call, s *status.Status) string {
 		return fmt.Sprintf("the server at %s is not a sidecar, or requires an encrypted connection; name another address with --addr, or add --tls", c.addr)
 	}
 	advice := "check that it is running there, or name another address with --addr"
-	if listen.Local(c.addr) {
+	if listen.IsLocal(c.addr) {
 		advice = "start one with: memsidecar serve --listen " + c.addr
 	}
 	return fmt.Sprintf("no sidecar at %s%s; %s", c.addr, c.obstacle(), advice)
 }
 
-// handshake is why an encrypted connection came to nothing, or "". A server's refusal comes after what a client takes for the
-// end of it.
+// handshake returns why an encrypted connection failed, or "". A server's refusal comes after the client considers the handshake
+// finished.
 func handshake(s *status.Status) string {
 	for _, before := range []string{"authentication handshake failed: ", "remote error: "} {
 		if _, why, ok := strings.Cut(s.Message(), before); ok {
@@ -151,7 +150,7 @@ func handshake(s *status.Status) string {
 	return ""
 }
 
-// violations names every wrong field as its flag.
+// violations returns a message with all invalid fields. It names their flags.
 func violations(s *status.Status) string {
 	var list []string
 	for _, detail := range s.Details() {
@@ -171,7 +170,7 @@ func violations(s *status.Status) string {
 	return "the sidecar refuses this:\n  " + strings.Join(list, "\n  ")
 }
 
-// flagOf is what people know a field of a request as.
+// flagOf returns the flag for a field of a request.
 func flagOf(field string) string {
 	switch field {
 	case "scope.namespace", "scope.session_id", "scope.agent_id", "scope.user_id", "scope.channel_id":
@@ -229,30 +228,30 @@ func flagOf(field string) string {
 	return field
 }
 
-// answered is what the sidecar said itself: it names the fields of requests that were made from a file, not from flags.
-func answered(err error) string {
+// serverMessage returns the sidecar's own message. It names the fields of requests that were made from a file, not from flags.
+func serverMessage(err error) string {
 	if e := (*Error)(nil); errors.As(err, &e) && e.cause != nil {
 		return status.Convert(e.cause).Message()
 	}
 	return err.Error()
 }
 
-// forGood reports whether an error will also meet what comes next, so that going on is useless.
-func forGood(err error) bool {
+// isFatal reports whether an error will affect all further items, too.
+func isFatal(err error) bool {
 	code := ExitCode(err)
 	return code == ExitUnavailable || code == ExitInterrupted
 }
 
-// each does something for every id, going on after what concerns one id alone.
+// each calls a function for every id. It continues after errors that affect one id only.
 func each(ids []string, do func(id string) error) error {
 	var failed []error
 	for _, id := range ids {
 		if err := do(id); err != nil {
 			if !strings.Contains(err.Error(), id) {
-				err = because(err, "%s", line(id))
+				err = wrapError(err, "%s", line(id))
 			}
 			failed = append(failed, err)
-			if forGood(err) {
+			if isFatal(err) {
 				break
 			}
 		}
@@ -263,5 +262,5 @@ func each(ids []string, do func(id string) error) error {
 	return &Error{Code: ExitCode(failed[0]), Message: errors.Join(failed...).Error()}
 }
 
-// grace is how long an interrupted command may take to end well.
+// grace is the time that an interrupted command has to finish.
 const grace = 10 * time.Second

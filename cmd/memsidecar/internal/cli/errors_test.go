@@ -20,24 +20,24 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// answering is a sidecar that answers every call of GetMemory with an error.
-type answering struct {
+// failingSidecar is a sidecar that answers every GetMemory with an error.
+type failingSidecar struct {
 	memsidecarv1.UnimplementedMemoryServiceServer
 	err error
 }
 
-func (a answering) GetMemory(context.Context, *memsidecarv1.GetMemoryRequest) (*memsidecarv1.GetMemoryResponse, error) {
+func (a failingSidecar) GetMemory(context.Context, *memsidecarv1.GetMemoryRequest) (*memsidecarv1.GetMemoryResponse, error) {
 	return nil, a.err
 }
 
 func get(t *testing.T, addr string) error {
 	t.Helper()
 	command := memoriesGet{ID: "m"}
-	command.User, command.Addr, command.Timeout = "u", addr, sidecartest.Patience
+	command.User, command.Addr, command.Timeout = "u", addr, sidecartest.Timeout
 	return command.Run(t.Context(), &Program{Stdout: io.Discard, Stderr: io.Discard, Getenv: func(string) string { return "" }})
 }
 
-func TestAnswersBecomeWords(t *testing.T) {
+func TestStatusCodesBecomeMessages(t *testing.T) {
 	exhausted, err := status.New(codes.ResourceExhausted, "too much waits").
 		WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(7 * time.Second)})
 	if err != nil {
@@ -74,7 +74,7 @@ func TestAnswersBecomeWords(t *testing.T) {
 				t.Fatal(err)
 			}
 			server := grpc.NewServer()
-			memsidecarv1.RegisterMemoryServiceServer(server, answering{err: test.err})
+			memsidecarv1.RegisterMemoryServiceServer(server, failingSidecar{err: test.err})
 			go func() { _ = server.Serve(listener) }()
 			t.Cleanup(server.Stop)
 			if got := get(t, listener.Addr().String()); ExitCode(got) != test.code || !strings.Contains(got.Error(), test.says) {
@@ -84,7 +84,7 @@ func TestAnswersBecomeWords(t *testing.T) {
 	}
 }
 
-func TestNotASidecar(t *testing.T) {
+func TestOtherServerIsNamedInTheError(t *testing.T) {
 	web := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(web.Close)
 	addr := web.Listener.Addr().String()

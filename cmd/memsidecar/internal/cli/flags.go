@@ -6,7 +6,7 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// sidecarFlag says which sidecar is meant, and how it is talked to.
+// sidecarFlag selects the sidecar and the connection's security.
 type sidecarFlag struct {
 	Addr string `variable:"MEMSIDECAR_ADDR" group:"sidecar" placeholder:"HOST:PORT" help:"Address of the sidecar (default: as configured); also MEMSIDECAR_ADDR."`
 
@@ -19,13 +19,13 @@ type sidecarFlag struct {
 	ServerName string `variable:"MEMSIDECAR_SERVER_NAME" group:"sidecar" placeholder:"NAME" help:"Name in the sidecar's certificate; also MEMSIDECAR_SERVER_NAME."`
 }
 
-// calls are the flags of commands that make calls of bounded length.
+// calls are the flags of commands with a timeout per call.
 type calls struct {
 	sidecarFlag
 	Timeout time.Duration `group:"sidecar" default:"30s" placeholder:"DURATION" help:"Longest wait for each answer (${default})."`
 }
 
-// person is whose memories a command is about.
+// person selects the user of a command.
 type person struct {
 	namespaceFlag
 	User string `short:"u" variable:"MEMSIDECAR_USER" group:"scope" placeholder:"ID" help:"The user; also MEMSIDECAR_USER."`
@@ -35,63 +35,63 @@ type namespaceFlag struct {
 	Namespace string `short:"n" variable:"MEMSIDECAR_NAMESPACE" group:"scope" placeholder:"PATH" help:"Namespace of the user; also MEMSIDECAR_NAMESPACE."`
 }
 
-// place is where something is said or asked; it decides what is visible.
+// place selects the channel, which decides what is visible.
 type place struct {
 	person
 	Channel     string `group:"scope" placeholder:"ID" help:"The channel; needs --channel-kind."`
 	ChannelKind string `group:"scope" placeholder:"KIND" enum:",direct,group,unspecified" default:"" help:"direct, group or unspecified. Decides what is visible."`
 }
 
-// agentFlag is the bot or persona.
+// agentFlag selects the bot or persona.
 type agentFlag struct {
 	Agent string `group:"scope" placeholder:"ID" help:"The bot or persona."`
 }
 
-// learned is whose memories count.
-type learned struct {
+// learnedByFlag selects the agents whose memories count.
+type learnedByFlag struct {
 	LearnedBy string `enum:",any,this" default:"" placeholder:"WHO" help:"any, or this: only memories that --agent learned. By default as configured."`
 }
 
-func (f learned) filter(agent string) (memsidecarv1.AgentFilter, error) {
+func (f learnedByFlag) filter(agent string) (memsidecarv1.AgentFilter, error) {
 	if f.LearnedBy == "this" && agent == "" {
 		return 0, usage("--learned-by this needs --agent")
 	}
 	return memsidecarv1.AgentFilter(valueOf(memsidecarv1.AgentFilter_value, "AGENT_FILTER_", f.LearnedBy)), nil
 }
 
-// whole is the scope of what concerns everything of a user.
-func (f person) whole() (*memsidecarv1.Scope, error) {
+// userScope returns the scope of a whole user.
+func (f person) userScope() (*memsidecarv1.Scope, error) {
 	if f.User == "" {
 		return nil, usage("name the user with --user ID (or MEMSIDECAR_USER)")
 	}
-	return f.anyone(), nil
+	return f.optionalScope(), nil
 }
 
-// anyone returns the scope of a command for which --user is optional.
-func (f person) anyone() *memsidecarv1.Scope {
+// optionalScope returns the scope if --user is optional.
+func (f person) optionalScope() *memsidecarv1.Scope {
 	return &memsidecarv1.Scope{Namespace: f.Namespace, UserId: f.User}
 }
 
-// sees is the scope of what shows or changes memories: everything of the user, unless a channel is given.
-func (f place) sees() (*memsidecarv1.Scope, error) {
+// readScope returns the scope for showing and changing memories: the whole user, unless a channel is given.
+func (f place) readScope() (*memsidecarv1.Scope, error) {
 	return f.scope(memsidecarv1.ChannelKind_CHANNEL_KIND_DIRECT)
 }
 
-// says is the scope of what stores something: visible to a bot that sets no channels, unless a channel is given.
-func (f place) says() (*memsidecarv1.Scope, error) {
+// writeScope returns the scope for storing: that of a bot without channels, unless a channel is given.
+func (f place) writeScope() (*memsidecarv1.Scope, error) {
 	return f.scope(memsidecarv1.ChannelKind_CHANNEL_KIND_UNSPECIFIED)
 }
 
 func (f place) scope(kind memsidecarv1.ChannelKind) (*memsidecarv1.Scope, error) {
-	scope, err := f.whole()
+	scope, err := f.userScope()
 	if err != nil {
 		return nil, err
 	}
-	return f.in(scope, kind)
+	return f.withChannel(scope, kind)
 }
 
-// in adds the channel, of the kind given unless a flag says another.
-func (f place) in(scope *memsidecarv1.Scope, kind memsidecarv1.ChannelKind) (*memsidecarv1.Scope, error) {
+// withChannel adds the channel. kind is used unless a flag sets another.
+func (f place) withChannel(scope *memsidecarv1.Scope, kind memsidecarv1.ChannelKind) (*memsidecarv1.Scope, error) {
 	if f.Channel != "" && f.ChannelKind == "" {
 		return nil, usage("channel %s needs --channel-kind direct or --channel-kind group", f.Channel)
 	}

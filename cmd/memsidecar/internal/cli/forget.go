@@ -15,7 +15,7 @@ type forgetCommand struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (forgetCommand) Help() string {
 	return `Permanently deletes memories, dialogues, sessions, traces, numbered lists and settings in all channels, also from the disk.
 On a terminal it asks for the user's id first.
@@ -28,7 +28,7 @@ Examples:
 
 // Run deletes everything of the user and shows the receipt.
 func (c forgetCommand) Run(ctx context.Context, p *Program) error {
-	scope, conn, err := c.reach(p, c.whole)
+	scope, conn, err := c.reach(p, c.userScope)
 	if err != nil {
 		return err
 	}

@@ -20,13 +20,13 @@ type importCommands struct {
 	SeenMovies importSeenMovies `cmd:"" name:"seen-movies" help:"Import a film bot's seen_movies.json."`
 }
 
-// importHelp is what is true of all commands that import.
+// importHelp is the help that all import commands share.
 const importHelp = `Records that exist already, by source id or by text, are not changed. Importing twice therefore adds nothing, and running an
 interrupted import again completes it. Files are read completely before anything is sent: one that is truncated, or not UTF-8,
 stores nothing. A record with a mistake is skipped and reported with its line; the exit code is then 1.
 `
 
-// importFlags are those of all commands that import.
+// importFlags are the flags that all import commands share.
 type importFlags struct {
 	DryRun bool `help:"Show what would be imported, and store nothing."`
 
@@ -37,7 +37,7 @@ type importFlags struct {
 	output
 }
 
-// fileUsers say whose memories are in a file.
+// fileUsers assign the memories of a file to users.
 type fileUsers struct {
 	Users    string `enum:",all" default:"" placeholder:"all" help:"all: store each memory for the user that the file names, instead of --user."`
 	FromUser string `placeholder:"ID" help:"Import only records of this user in the file."`
@@ -52,7 +52,7 @@ type importMem0 struct {
 	importFlags
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (importMem0) Help() string {
 	return importHelp + `
 Examples:
@@ -62,7 +62,7 @@ Examples:
     memsidecar import mem0 -u alice --from-user telegram:42 mem0.json`
 }
 
-// Run imports.
+// Run imports the memories of a mem0 export.
 func (c importMem0) Run(ctx context.Context, p *Program) error {
 	return c.memories(ctx, p, "mem0", c.fileUsers, c.Files, migrate.Mem0)
 }
@@ -74,7 +74,7 @@ type importLanceDB struct {
 	importFlags
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (importLanceDB) Help() string {
 	return importHelp + `Columns are recognized by their usual names, also inside metadata; import jsonl accepts other names. Vectors are not imported,
 because vectors of another model cannot be compared. docs/importing.md says how to export the rows.
@@ -85,7 +85,7 @@ Examples:
     memsidecar import lancedb --users all rows.jsonl`
 }
 
-// Run imports.
+// Run imports the rows of a LanceDB table.
 func (c importLanceDB) Run(ctx context.Context, p *Program) error {
 	return c.memories(ctx, p, "lancedb", c.fileUsers, c.Files, func(in io.Reader, o migrate.Options, sink migrate.Sink) error {
 		return migrate.Rows(in, "LanceDB", migrate.LanceDB, false, o, sink)
@@ -108,7 +108,7 @@ type importJSONL struct {
 	importFlags
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (importJSONL) Help() string {
 	return importHelp + `Fields that no flag names are kept in the provenance of each memory.
 
@@ -118,7 +118,7 @@ Examples:
     memsidecar import jsonl --users all --user-field owner facts.jsonl`
 }
 
-// Run imports.
+// Run imports statements from JSONL.
 func (c importJSONL) Run(ctx context.Context, p *Program) error {
 	fields := migrate.Fields{
 		Text: []string{c.TextField}, ID: []string{c.IDField}, Time: []string{c.TimeField}, User: []string{c.UserField},
@@ -132,13 +132,13 @@ func (c importJSONL) Run(ctx context.Context, p *Program) error {
 // reader reads memories of a format.
 type reader func(io.Reader, migrate.Options, migrate.Sink) error
 
-// source is one file with how it is read.
+// source is a file and its reader.
 type source struct {
 	path string
 	read reader
 }
 
-// memories imports files that hold nothing but memories.
+// memories imports files that contain only memories.
 func (f importFlags) memories(ctx context.Context, p *Program, format string, users fileUsers, paths []string, read reader) error {
 	m, err := f.importer(p, format, users)
 	if err != nil {
@@ -154,19 +154,19 @@ func (f importFlags) memories(ctx context.Context, p *Program, format string, us
 	return m.do(ctx, func() error { return m.memories(ctx, sources) })
 }
 
-// importer is an import under way.
+// importer is an import in progress.
 type importer struct {
 	importFlags
 	users   fileUsers
 	p       *Program
 	format  string
 	options migrate.Options
-	scope   *memsidecarv1.Scope // of everything but its user, when each has their own
+	scope   *memsidecarv1.Scope // without a user if each item has its own
 	conn    *connection
 	report  report
-	total   int // records, -1 when that is not known
+	total   int // number of records, or -1
 
-	owner    string // whom the files name, when they name one
+	owner    string // user that the files name, if any
 	existing map[string]*existingMemories
 	batches  []*userBatch
 	queued   int
@@ -184,11 +184,11 @@ func (f importFlags) importer(p *Program, format string, users fileUsers) (*impo
 	case users.Users != "" && f.User != "":
 		return nil, usage("use either --user %s (or MEMSIDECAR_USER) or --users all, not both", line(f.User))
 	case users.Users != "":
-		scope, err = f.in(f.anyone(), memsidecarv1.ChannelKind_CHANNEL_KIND_UNSPECIFIED)
+		scope, err = f.withChannel(f.optionalScope(), memsidecarv1.ChannelKind_CHANNEL_KIND_UNSPECIFIED)
 	case f.User == "" && users != (fileUsers{}) || f.User == "" && format != "nanobot" && format != "history":
 		return nil, usage("name the user with --user ID (or MEMSIDECAR_USER), or use --users all when the file names the users")
 	default:
-		scope, err = f.says()
+		scope, err = f.writeScope()
 	}
 	if err != nil {
 		return nil, err
@@ -199,7 +199,7 @@ func (f importFlags) importer(p *Program, format string, users fileUsers) (*impo
 	}, nil
 }
 
-// do runs the import and shows what came of it, however it ends.
+// do runs the import and always reports the outcome.
 func (m *importer) do(ctx context.Context, run func() error) (err error) {
 	if m.conn, err = m.dial(m.p, 0); err != nil {
 		return err
@@ -227,15 +227,15 @@ func (m *importer) do(ctx context.Context, run func() error) (err error) {
 	return nil
 }
 
-// done is how much is stored.
+// done returns the number of stored records.
 func (m *importer) done() string {
 	return count(m.stored, "record, which is", "records, which are") + " stored"
 }
 
-// stopped says how much was stored before an error, and what to do, unless the error does.
+// stopped adds the number of stored records and a remedy to an error, unless it has them.
 func (m *importer) stopped(err error) error {
 	message, again := err.Error(), "; correct this and run it again, nothing is stored twice"
-	if forGood(err) {
+	if isFatal(err) {
 		again = "; run it again to complete it, nothing is stored twice"
 	}
 	if !strings.Contains(message, "nothing is stored twice") {
@@ -244,7 +244,7 @@ func (m *importer) stopped(err error) error {
 	return &Error{Code: ExitCode(err), Message: "stopped after " + m.done() + ": " + message, cause: err}
 }
 
-// open reads a file from its beginning.
+// open opens a file from its beginning.
 func (m *importer) open(ctx context.Context, path string, read func(io.Reader) error) (err error) {
 	in, err := m.p.open(ctx, path)
 	if err != nil {
@@ -266,7 +266,7 @@ func (m *importer) open(ctx context.Context, path string, read func(io.Reader) e
 	case err == nil || errors.As(err, &own):
 		return err
 	case errors.Is(err, stop):
-		return because(err, "%s", inputName(path)) // the disk's mistake, not the file's
+		return wrapError(err, "%s", inputName(path)) // an error of the disk, not of the file
 	}
 	return usage("%s: %s", inputName(path), line(err.Error()))
 }

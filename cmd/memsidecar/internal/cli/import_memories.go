@@ -17,13 +17,13 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// Memories are sent when so many wait, or so many bytes.
+// Limits of a batch, in memories and bytes.
 const (
 	batchMemories = 500
 	batchBytes    = 4 << 20
 )
 
-// userBatch is one user's memories that wait to be sent, with where they come from.
+// userBatch is a batch of one user's memories, with their places in the files.
 type userBatch struct {
 	user     string
 	memories []*memsidecarv1.Memory
@@ -31,7 +31,7 @@ type userBatch struct {
 	lines    []int
 }
 
-// existingMemories are what a user has already: ids, and words that are seen by the same people.
+// existingMemories are a user's stored memories: ids, and texts with equal visibility.
 type existingMemories map[[16]byte]struct{}
 
 func (k existingMemories) has(what, value string) bool {
@@ -46,7 +46,7 @@ func existingKey(what, value string) [16]byte {
 	return [16]byte(sum[:16])
 }
 
-// check reads all files to their end, and counts. Standard input can be read only once.
+// check reads all files completely, and counts. Standard input can be read only once.
 func (m *importer) check(ctx context.Context, sources []source) error {
 	for _, s := range sources {
 		if s.path == stdinName {
@@ -56,7 +56,7 @@ func (m *importer) check(ctx context.Context, sources []source) error {
 		n := 0
 		err := m.open(ctx, s.path, func(in io.Reader) error {
 			return s.read(in, m.options, migrate.Sink{
-				Leave: func(migrate.Left) {},
+				Skip: func(migrate.Skipped) {},
 				Item: func(item migrate.Item) error {
 					n++
 					if err := ctx.Err(); err != nil {
@@ -79,7 +79,7 @@ func (m *importer) check(ctx context.Context, sources []source) error {
 	return nil
 }
 
-// same refuses to make one user of several.
+// checkOneUser returns an error if several users would be merged into one.
 func (m *importer) checkOneUser(path string, item migrate.Item) error {
 	if m.users.Users != "" || m.users.FromUser != "" || item.User == "" || item.User == m.owner {
 		return nil
@@ -92,13 +92,13 @@ func (m *importer) checkOneUser(path string, item migrate.Item) error {
 		inputName(path), item.Line, line(m.owner), line(item.User))
 }
 
-// memories imports the files one after the other.
+// memories imports the files one by one.
 func (m *importer) memories(ctx context.Context, sources []source) error {
 	bar := m.p.progress(m.total, "memories")
 	for _, s := range sources {
 		to := m.report.part(inputName(s.path), "memories")
 		err := m.open(ctx, s.path, func(in io.Reader) error {
-			return s.read(in, m.options, migrate.Sink{Leave: to.leave, Item: func(item migrate.Item) error {
+			return s.read(in, m.options, migrate.Sink{Skip: to.skip, Item: func(item migrate.Item) error {
 				if err := m.checkOneUser(s.path, item); err != nil {
 					return err
 				}
@@ -108,7 +108,7 @@ func (m *importer) memories(ctx context.Context, sources []source) error {
 				return bar.Add(1)
 			}})
 		})
-		if err == nil || ctx.Err() == nil && ExitCode(err) == ExitUsage { // what came before a mistake is good
+		if err == nil || ctx.Err() == nil && ExitCode(err) == ExitUsage { // the items before the mistake are valid
 			err = errors.Join(err, m.flush(ctx))
 		}
 		if err != nil {
@@ -118,27 +118,27 @@ func (m *importer) memories(ctx context.Context, sources []source) error {
 	return bar.Finish()
 }
 
-// whose is the user of an item, or why it is left out.
-func (m *importer) userOf(item migrate.Item) (user string, left *migrate.Left) {
+// userOf returns the user of an item, or why it is skipped.
+func (m *importer) userOf(item migrate.Item) (user string, left *migrate.Skipped) {
 	switch {
 	case m.users.FromUser != "" && item.User != m.users.FromUser:
-		return "", &migrate.Left{Line: item.Line, Reason: "it belongs to another user, or to none"}
+		return "", &migrate.Skipped{Line: item.Line, Reason: "it belongs to another user, or to none"}
 	case m.users.Users == "":
 		return m.User, nil
 	case item.User == "":
-		return "", &migrate.Left{Line: item.Line, Reason: "it names no user: import it with --user", Bad: true}
+		return "", &migrate.Skipped{Line: item.Line, Reason: "it names no user: import it with --user", Bad: true}
 	}
 	return item.User, nil
 }
 
-// add queues one item, unless it is left out or exists already.
+// add queues an item, unless it is skipped or exists already.
 func (m *importer) add(ctx context.Context, to *part, item migrate.Item) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	user, left := m.userOf(item)
 	if left != nil {
-		to.leave(*left)
+		to.skip(*left)
 		return nil
 	}
 	existing, err := m.existingOf(ctx, user)
@@ -170,7 +170,7 @@ func (m *importer) add(ctx context.Context, to *part, item migrate.Item) error {
 	return nil
 }
 
-// learnt says where a memory was learned, as far as the file does not.
+// setAgent adds the agent, unless the file names one.
 func (m *importer) setAgent(memory *memsidecarv1.Memory) {
 	if memory.GetScope() == nil {
 		memory.Scope = &memsidecarv1.Scope{}
@@ -191,7 +191,7 @@ func (m *importer) queue(user string, to *part, line int, memory *memsidecarv1.M
 	m.bytes += proto.Size(memory)
 }
 
-// visibility is equal for channels in which the same people see what was learned.
+// visibility returns a key that is equal for channels with the same audience.
 func (m *importer) visibility(scope *memsidecarv1.Scope) string {
 	if scope.GetChannelKind() == memsidecarv1.ChannelKind_CHANNEL_KIND_GROUP {
 		return "group:" + scope.GetChannelId()
@@ -199,7 +199,7 @@ func (m *importer) visibility(scope *memsidecarv1.Scope) string {
 	return scope.GetChannelKind().String()
 }
 
-// knows is what a user has already.
+// existingOf returns the stored memories of a user.
 func (m *importer) existingOf(ctx context.Context, user string) (existingMemories, error) {
 	if existing := m.existing[user]; existing != nil {
 		return *existing, nil
@@ -219,7 +219,7 @@ func (m *importer) existingOf(ctx context.Context, user string) (existingMemorie
 		}
 		for _, memory := range resp.GetMemories() {
 			existing.add("id", memory.GetId())
-			// What was superseded or withdrawn is existing by its id alone, as for the sidecar.
+			// Superseded and withdrawn memories only exist by id, as for the sidecar.
 			gone := memory.GetState() == memsidecarv1.MemoryState_MEMORY_STATE_SUPERSEDED || memory.GetState() == memsidecarv1.MemoryState_MEMORY_STATE_WITHDRAWN
 			if !gone && m.visibility(memory.GetScope()) == m.visibility(m.scope) {
 				existing.add("text", vectorstore.TextKey(memory.GetText()))
@@ -253,7 +253,7 @@ func (m *importer) flush(ctx context.Context) error {
 	return nil
 }
 
-// count records how many memories were added. The others were stored by another caller in the meantime; which ones does not matter.
+// count records how many memories were added. Other callers stored the rest in the meantime.
 func (p *userBatch) count(added int64) {
 	for i, to := range p.from {
 		if int64(i) < added {
@@ -264,7 +264,7 @@ func (p *userBatch) count(added int64) {
 	}
 }
 
-// send sends one user's memories. Interrupting does not end a call under way: what was sent is stored, and it says how much.
+// send sends one user's memories. An interruption does not cancel a call in progress: the answer says how much was stored.
 func (m *importer) send(ctx context.Context, p *userBatch) (*memsidecarv1.ImportMemoriesResponse, error) {
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -280,7 +280,7 @@ func (m *importer) send(ctx context.Context, p *userBatch) (*memsidecarv1.Import
 	for i := 0; err == nil && i < len(p.memories); i++ {
 		err = stream.Send(&memsidecarv1.ImportMemoriesRequest{Item: &memsidecarv1.ImportMemoriesRequest_Memory{Memory: p.memories[i]}})
 	}
-	if err != nil && !errors.Is(err, io.EOF) { // io.EOF: the sidecar ended the call, and says why
+	if err != nil && !errors.Is(err, io.EOF) { // io.EOF: the sidecar ended the call; the answer has the error
 		return nil, err
 	}
 	return stream.CloseAndRecv()

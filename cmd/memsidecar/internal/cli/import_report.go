@@ -23,7 +23,7 @@ type part struct {
 	reasons                      []*reason
 }
 
-// reason is why records were left out.
+// reason is a reason for skipping, with its records.
 type reason struct {
 	Reason string `json:"reason"`
 	Bad    bool   `json:"mistake"`
@@ -31,7 +31,7 @@ type reason struct {
 	Lines  []int  `json:"lines"` // the first ones
 }
 
-// A report stays readable, and in memory, however bad a file is.
+// Limits keep a report small, however many mistakes a file has.
 const (
 	maxReasons     = 50
 	maxReasonLines = 10
@@ -43,7 +43,7 @@ func (r *report) part(file, what string) *part {
 	return p
 }
 
-// empty reports whether nothing became of anything yet.
+// empty reports whether no record was counted.
 func (r *report) empty() bool {
 	return !slices.ContainsFunc(r.parts, func(p *part) bool { return p.added+p.there+p.aside+p.skipped > 0 })
 }
@@ -55,8 +55,8 @@ func (r *report) bad() (n int) {
 	return n
 }
 
-// leave notes a record that was left out.
-func (p *part) leave(left migrate.Left) {
+// skip counts a skipped record.
+func (p *part) skip(left migrate.Skipped) {
 	if left.Bad {
 		p.skipped++
 	} else {
@@ -93,7 +93,7 @@ func (r *report) show(p *Program, o output) error {
 	for _, part := range r.parts {
 		bad := cell{text: fmt.Sprint(part.skipped)}
 		if part.skipped > 0 {
-			bad.look = red
+			bad.style = red
 		}
 		t.row(part.file, part.what, cell{fmt.Sprint(part.added), green}, part.there, part.aside, bad)
 	}
@@ -104,14 +104,14 @@ func (r *report) show(p *Program, o output) error {
 			if why.Bad {
 				name = "skipped"
 			}
-			s.say("%s: %s\n", name, line(part.file+": "+why.where()+why.Reason))
+			s.say("%s: %s\n", name, line(part.file+": "+why.lineList()+why.Reason))
 		}
 	}
 	return nil
 }
 
-// where names the lines.
-func (r *reason) where() string {
+// lineList lists the lines.
+func (r *reason) lineList() string {
 	if len(r.Lines) == 0 {
 		return ""
 	}

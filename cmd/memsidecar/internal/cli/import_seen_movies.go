@@ -15,12 +15,12 @@ type importSeenMovies struct {
 
 	zoneFlag
 	registryFlags
-	showing
+	numberedListScope
 	calls
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (importSeenMovies) Help() string {
 	return importHelp + `The films become a registry of numbered lists, as with numbered-lists import.
 
@@ -30,16 +30,16 @@ Examples:
     memsidecar import seen-movies --registry namespace --dry-run seen_movies.json`
 }
 
-// Run imports.
+// Run imports a seen_movies.json.
 func (c importSeenMovies) Run(ctx context.Context, p *Program) error {
 	own := numberedListsImport{
-		File:          c.File,
-		Show:          c.Show,
-		zoneFlag:      c.zoneFlag,
-		registryFlags: c.registryFlags,
-		showing:       c.showing,
-		calls:         c.calls,
-		output:        c.output,
+		File:              c.File,
+		Show:              c.Show,
+		zoneFlag:          c.zoneFlag,
+		registryFlags:     c.registryFlags,
+		numberedListScope: c.numberedListScope,
+		calls:             c.calls,
+		output:            c.output,
 	}
 	scope, err := own.scope()
 	if err != nil {
@@ -79,7 +79,7 @@ func (c numberedListsImport) unseen(ctx context.Context, conn *connection, scope
 		}
 		resp, err := conn.FilterUnseen(ctx, request)
 		if err != nil {
-			return because(err, "%s", inputName(c.File))
+			return wrapError(err, "%s", inputName(c.File))
 		}
 		to.added += len(resp.GetUnseenKeys())
 		to.there += n - len(resp.GetUnseenKeys())

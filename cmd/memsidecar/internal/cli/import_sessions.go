@@ -33,7 +33,7 @@ type importHistory struct {
 	importFlags
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (importHistory) Help() string {
 	return importHelp + `A file is one conversation, as sessions import reads it; messages without an id are identified by their position.
 
@@ -43,7 +43,7 @@ Examples:
     memsidecar import history -u alice --dry-run session_20251231_abc.json`
 }
 
-// Run imports.
+// Run imports conversations.
 func (c importHistory) Run(ctx context.Context, p *Program) error {
 	paths, err := historyFiles(c.Files)
 	if err != nil {
@@ -55,7 +55,7 @@ func (c importHistory) Run(ctx context.Context, p *Program) error {
 	}
 	var conversations []conversationSource
 	for _, path := range paths {
-		conversations = append(conversations, conversationSource{path, func(in io.Reader, _ func(migrate.Left)) (*sessionfile.File, error) {
+		conversations = append(conversations, conversationSource{path, func(in io.Reader, _ func(migrate.Skipped)) (*sessionfile.File, error) {
 			text, err := migrate.Text(in)
 			if err != nil {
 				return nil, err
@@ -64,7 +64,7 @@ func (c importHistory) Run(ctx context.Context, p *Program) error {
 			if err != nil {
 				return nil, err
 			}
-			for i, message := range file.Messages { // else a dry run would count what the sidecar refuses
+			for i, message := range file.Messages { // otherwise a dry run would count messages that the sidecar refuses
 				if problem := migrate.MessageProblem(message); problem != "" {
 					return nil, fmt.Errorf("line %d: %s", file.Lines[i], problem)
 				}
@@ -78,11 +78,11 @@ func (c importHistory) Run(ctx context.Context, p *Program) error {
 	return m.do(ctx, func() error { return m.conversations(ctx, conversations, c.conversationFlags) })
 }
 
-// historyFiles are the files, and those that folders have.
+// historyFiles returns the files, and those in the folders.
 func historyFiles(paths []string) (files []string, err error) {
 	for _, path := range paths {
 		if info, err := os.Stat(path); path == stdinName || err != nil || !info.IsDir() {
-			files = append(files, path) // opening it says what is wrong with it
+			files = append(files, path) // opening it reports the error
 			continue
 		}
 		found, err := filepath.Glob(filepath.Join(path, "session_*.json"))
@@ -97,10 +97,10 @@ func historyFiles(paths []string) (files []string, err error) {
 // conversationSource is a file with one conversation.
 type conversationSource struct {
 	path string
-	read func(io.Reader, func(migrate.Left)) (*sessionfile.File, error)
+	read func(io.Reader, func(migrate.Skipped)) (*sessionfile.File, error)
 }
 
-func (m *importer) conversation(ctx context.Context, s conversationSource, leave func(migrate.Left)) (file *sessionfile.File, err error) {
+func (m *importer) conversation(ctx context.Context, s conversationSource, leave func(migrate.Skipped)) (file *sessionfile.File, err error) {
 	err = m.open(ctx, s.path, func(in io.Reader) error {
 		file, err = s.read(in, leave)
 		return err
@@ -108,14 +108,14 @@ func (m *importer) conversation(ctx context.Context, s conversationSource, leave
 	return file, err
 }
 
-// checkConversations reads all files to their end, and counts.
+// checkConversations reads all files completely, and counts.
 func (m *importer) checkConversations(ctx context.Context, sources []conversationSource) error {
 	for _, s := range sources {
 		if s.path == stdinName {
 			m.total = -1
 			continue
 		}
-		file, err := m.conversation(ctx, s, func(migrate.Left) {})
+		file, err := m.conversation(ctx, s, func(migrate.Skipped) {})
 		switch {
 		case ctx.Err() != nil:
 			return interrupted("; nothing was sent")
@@ -131,12 +131,12 @@ func (m *importer) checkConversations(ctx context.Context, sources []conversatio
 	return nil
 }
 
-// conversations imports the files one after the other.
+// conversations imports the files one by one.
 func (m *importer) conversations(ctx context.Context, sources []conversationSource, how conversationFlags) error {
 	bar := m.p.progress(m.total, "messages")
 	for _, s := range sources {
 		to := m.report.part(inputName(s.path), "messages")
-		file, err := m.conversation(ctx, s, to.leave)
+		file, err := m.conversation(ctx, s, to.skip)
 		if err != nil {
 			return errors.Join(err, bar.Finish())
 		}
@@ -178,13 +178,13 @@ func (m *importer) sendConversation(ctx context.Context, to *part, s *sendingSes
 	return nil
 }
 
-// compare counts what the sidecar would add: what it does not have, by id or else by place.
+// compare counts the messages that the sidecar would add: those it lacks, by id or else by position.
 func (m *importer) compare(ctx context.Context, to *part, about *memsidecarv1.ImportedSession, file *sessionfile.File) error {
 	ids, texts := map[string]bool{}, []string{}
 	request := &memsidecarv1.ListMessagesRequest{Scope: about.GetScope(), PageSize: 1000}
 	for more := true; more; more = request.GetPageToken() != "" {
 		resp, err := m.conn.ListMessages(ctx, request)
-		if notThere(err) {
+		if isNotFound(err) {
 			break
 		}
 		if err != nil {
@@ -214,7 +214,7 @@ type importNanobot struct {
 	importFlags
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (importNanobot) Help() string {
 	return importHelp + `MEMORY.md and daily notes (YYYY-MM-DD.md) become memories; headings decide their kind. Sessions (*.jsonl) become
 sessions. HISTORY.md and history.jsonl become the session nanobot-history:USER, which is searched with the messages.
@@ -226,7 +226,7 @@ Examples:
     memsidecar import nanobot -u 小林 --time-zone Asia/Shanghai ~/.nanobot/workspace/memory`
 }
 
-// Run imports.
+// Run imports the memories and conversations of nanobot.
 func (c importNanobot) Run(ctx context.Context, p *Program) error {
 	files, err := nanobotFiles(c.Paths)
 	if err != nil {
@@ -259,7 +259,7 @@ func (c importNanobot) Run(ctx context.Context, p *Program) error {
 	})
 }
 
-// nanobot says how each file is read.
+// nanobot returns the reader of each file.
 func (m *importer) nanobot(files []string) (notes []source, conversations []conversationSource) {
 	for _, path := range files {
 		name := filepath.Base(path)
@@ -269,11 +269,11 @@ func (m *importer) nanobot(files []string) (notes []source, conversations []conv
 				return migrate.Notes(in, name, migrate.DayOf(name, o), o, sink)
 			}})
 		case migrate.NanobotLog:
-			conversations = append(conversations, conversationSource{path, func(in io.Reader, leave func(migrate.Left)) (*sessionfile.File, error) {
+			conversations = append(conversations, conversationSource{path, func(in io.Reader, leave func(migrate.Skipped)) (*sessionfile.File, error) {
 				return migrate.NanobotHistory(in, m.logSession(), strings.HasSuffix(name, ".jsonl"), m.options, leave)
 			}})
 		case migrate.NanobotConversation:
-			conversations = append(conversations, conversationSource{path, func(in io.Reader, leave func(migrate.Left)) (*sessionfile.File, error) {
+			conversations = append(conversations, conversationSource{path, func(in io.Reader, leave func(migrate.Skipped)) (*sessionfile.File, error) {
 				return migrate.NanobotSession(in, strings.TrimSuffix(name, ".jsonl"), m.options, leave)
 			}})
 		}
@@ -281,7 +281,7 @@ func (m *importer) nanobot(files []string) (notes []source, conversations []conv
 	return notes, conversations
 }
 
-// logSession is the id of the session that the log becomes: ids of sessions are unique in a namespace, and each bot has one log.
+// logSession returns the session id of the log. Ids are unique in a namespace, and each bot has one log.
 func (m *importer) logSession() string {
 	id := "nanobot-history:" + m.User
 	if m.Channel != "" {
@@ -290,7 +290,7 @@ func (m *importer) logSession() string {
 	return id
 }
 
-// nanobotFiles are the files, and those of folders: what is in memory/ and sessions/ of a workspace, wherever that is.
+// nanobotFiles returns the files, and those in memory/ and sessions/ of the given folders.
 func nanobotFiles(paths []string) (files []string, err error) {
 	for _, path := range paths {
 		info, err := os.Stat(path)
@@ -326,7 +326,7 @@ func walkNanobot(path string) (files []string, err error) {
 		case !entry.Type().IsRegular():
 			return nil
 		}
-		// The folder's own name counts, too, also when it is said as ".".
+		// Resolves ".", because the folder's own name counts, too.
 		folder, err := filepath.Abs(filepath.Dir(at))
 		if err != nil {
 			return err

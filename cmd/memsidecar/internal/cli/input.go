@@ -13,29 +13,29 @@ import (
 	"github.com/schollz/progressbar/v3"
 )
 
-// open opens a file, or standard input for "-". What is read from it ends when the context does.
+// open opens a file, or standard input for "-". Reading ends when the context does.
 func (p *Program) open(ctx context.Context, path string) (io.ReadCloser, error) {
 	if path == "-" {
-		return io.NopCloser(unmarked(interruptible(ctx, p.Stdin))), nil
+		return io.NopCloser(withoutBOM(interruptible(ctx, p.Stdin))), nil
 	}
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, usage("%v", err)
 	}
 	if info, err := file.Stat(); err == nil && info.Mode().IsRegular() {
-		return readCloser{unmarked(file), file}, nil
+		return readCloser{withoutBOM(file), file}, nil
 	}
-	return readCloser{unmarked(interruptible(ctx, file)), file}, nil
+	return readCloser{withoutBOM(interruptible(ctx, file)), file}, nil
 }
 
-// unmarked is a text without the byte order mark that some programs of Windows begin their files with.
-func unmarked(r io.Reader) io.Reader {
+// withoutBOM skips the byte order mark with which some Windows programs begin their files.
+func withoutBOM(r io.Reader) io.Reader {
 	in, begun := bufio.NewReaderSize(r, 64<<10), false
 	return readerFunc(func(b []byte) (int, error) {
 		if !begun {
 			begun = true
 			const mark = "\ufeff"
-			if head, _ := in.Peek(len(mark)); string(head) == mark { // an error comes again with the next read
+			if head, _ := in.Peek(len(mark)); string(head) == mark { // the next read returns the error again
 				_, _ = in.Discard(len(mark)) // which is there
 			}
 		}
@@ -48,8 +48,8 @@ type readCloser struct {
 	io.Closer
 }
 
-// interruptible gives up reading when the context ends, although the read itself, from a terminal or a pipe, cannot be
-// given up: it is left behind and ends with the process.
+// interruptible stops waiting for a read when the context ends. A read from a terminal or a pipe cannot be cancelled: it is abandoned and
+// ends with the process.
 func interruptible(ctx context.Context, r io.Reader) io.Reader {
 	return readerFunc(func(b []byte) (int, error) {
 		type result struct {
@@ -76,17 +76,17 @@ type readerFunc func([]byte) (int, error)
 // Read implements io.Reader.
 func (f readerFunc) Read(b []byte) (int, error) { return f(b) }
 
-// maxTextBytes is more than any text that the sidecar takes.
+// maxTextBytes exceeds every text that the sidecar accepts.
 const maxTextBytes = 1 << 20
 
-// text is what the arguments say; a single "-" is standard input.
+// text returns the text in the arguments; a single "-" is standard input.
 func (p *Program) text(ctx context.Context, args []string) (string, error) {
 	if len(args) != 1 || args[0] != "-" {
 		return strings.Join(args, " "), nil
 	}
 	data, err := io.ReadAll(io.LimitReader(interruptible(ctx, p.Stdin), maxTextBytes+1))
 	if err != nil {
-		return "", because(err, "reading standard input")
+		return "", wrapError(err, "reading standard input")
 	}
 	if len(data) > maxTextBytes {
 		return "", usage("standard input is longer than %d bytes", maxTextBytes)
@@ -112,13 +112,12 @@ func (p *Program) confirm(ctx context.Context, question, word string) error {
 	return nil
 }
 
-// progress shows how far something long is, on a terminal. The total is -1 when it is not known; the library cannot show none of
-// nothing.
+// progress shows a progress bar on a terminal. The total is -1 if unknown; the library does not support a total of 0.
 func (p *Program) progress(total int, what string) *progressbar.ProgressBar {
 	return Progress(p.Stderr, total, what)
 }
 
-// Progress is Program's for other commands.
+// Progress is Program.progress for other packages.
 func Progress(w io.Writer, total int, what string) *progressbar.ProgressBar {
 	if total == 0 {
 		total = -1

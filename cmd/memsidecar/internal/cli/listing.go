@@ -10,11 +10,11 @@ type pages struct {
 	All   bool `help:"No limit."`
 }
 
-// maxPage is the most that the sidecar gives at once.
+// maxPage is the sidecar's largest page size.
 const maxPage = 1000
 
-// each calls next for page after page, until the limit is reached or there are no more; then it reports whether there are.
-// next returns how many it got and the token of the page after.
+// each calls next for one page after the other, until the limit or the end is reached. It reports whether there are more. next returns
+// the size of its page and the token of the following one.
 func (f pages) each(next func(size int32, token string) (got int, after string, err error)) (more bool, err error) {
 	if f.Limit < 1 {
 		return false, usage("--limit %d: write a number above 0, or --all", f.Limit)
@@ -37,14 +37,14 @@ func (f pages) each(next func(size int32, token string) (got int, after string, 
 	return true, nil
 }
 
-// listing is what a command lists: rows of a table, or with --json a line each.
+// listing is the output of a list command: rows of a table, or with --json one line each.
 type listing[T proto.Message] struct {
 	table *table
 	page  func(size int32, token string) (entries []T, after string, err error)
 	row   func(T) []any
 }
 
-// show asks for page after page and shows them.
+// show requests the pages and shows them.
 func (l listing[T]) show(p *Program, f pages, to output) error {
 	more, err := f.each(func(size int32, token string) (int, string, error) {
 		entries, after, err := l.page(size, token)
@@ -60,8 +60,8 @@ func (l listing[T]) show(p *Program, f pages, to output) error {
 	return nil
 }
 
-// whole shows what comes in one answer; it has no page.
-func (l listing[T]) whole(p *Program, to output, entries []T) error {
+// showAll shows an answer without pages.
+func (l listing[T]) showAll(p *Program, to output, entries []T) error {
 	if err := l.add(p, to, entries); err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func (l listing[T]) whole(p *Program, to output, entries []T) error {
 	return nil
 }
 
-// add writes the lines, or adds the rows.
+// add prints the entries as JSON or adds them to the table.
 func (l listing[T]) add(p *Program, to output, entries []T) error {
 	for _, entry := range entries {
 		if !to.JSON {
@@ -81,7 +81,7 @@ func (l listing[T]) add(p *Program, to output, entries []T) error {
 	return nil
 }
 
-// list shows what was listed; with --json that was done already.
+// list prints the table; with --json the lines are printed already.
 func (f output) list(p *Program, t *table, more bool) {
 	if !f.JSON && len(t.rows) > 0 {
 		f.screen(p).print(t)

@@ -13,7 +13,7 @@ type mcpCommand struct {
 	calls
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (mcpCommand) Help() string {
 	return `A program that runs a model starts this command and uses the Model Context Protocol over its standard input and output.
 The flags decide whose memory it is; the model cannot. New memories belong to no channel unless --channel-kind names one.
@@ -26,11 +26,11 @@ Examples:
 
 // Run serves until standard input ends.
 func (c mcpCommand) Run(ctx context.Context, p *Program) error {
-	sees, err := c.sees()
+	sees, err := c.readScope()
 	if err != nil {
 		return err
 	}
-	says, err := c.says()
+	says, err := c.writeScope()
 	if err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func (c mcpCommand) Run(ctx context.Context, p *Program) error {
 		Memory:        memsidecarv1.NewMemoryServiceClient(conn),
 		NumberedLists: memsidecarv1.NewNumberedListServiceClient(conn),
 		Digests:       memsidecarv1.NewDigestServiceClient(conn),
-	}, mcp.Binding{Sees: sees, Says: says}, mcp.Options{Version: p.Version})
+	}, mcp.Binding{ReadScope: sees, WriteScope: says}, mcp.Options{Version: p.Version})
 	ended := make(chan error, 1)
 	go func() { ended <- mcp.Stdio(ctx, server, p.Stdin, p.Stdout) }()
 	select {

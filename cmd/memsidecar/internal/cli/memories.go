@@ -32,7 +32,7 @@ type memoriesList struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (memoriesList) Help() string {
 	return `Without --channel-kind, all channels are listed. With --json every line is one memory.
 
@@ -44,9 +44,9 @@ Examples:
     memsidecar memories list -u alice --all --json | jq -r .text`
 }
 
-// Run lists.
+// Run lists memories.
 func (c memoriesList) Run(ctx context.Context, p *Program) error {
-	scope, conn, err := c.reach(p, c.sees)
+	scope, conn, err := c.reach(p, c.readScope)
 	if err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func (c memoriesList) Run(ctx context.Context, p *Program) error {
 			return resp.GetMemories(), resp.GetNextPageToken(), err
 		},
 		row: func(m *memsidecarv1.Memory) []any {
-			return []any{m.GetId(), m.GetText(), kindName(m.GetKind()), fmt.Sprintf("%.2f", m.GetImportance()), standing(m), date(m.GetObserveTime())}
+			return []any{m.GetId(), m.GetText(), kindName(m.GetKind()), fmt.Sprintf("%.2f", m.GetImportance()), memoryStateCell(m), date(m.GetObserveTime())}
 		},
 	}
 	return list.show(p, c.pages, c.output)
@@ -78,7 +78,7 @@ type memoriesGet struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (memoriesGet) Help() string {
 	return `Examples:
 
@@ -87,12 +87,9 @@ func (memoriesGet) Help() string {
 
 // Run shows the memory.
 func (c memoriesGet) Run(ctx context.Context, p *Program) error {
-	scope, conn, err := c.reach(p, c.sees)
-	if err != nil {
-		return err
-	}
-	defer conn.close()
-	resp, err := conn.GetMemory(ctx, &memsidecarv1.GetMemoryRequest{Scope: scope, MemoryId: c.ID})
+	resp, err := ask(p, c.calls, c.readScope, func(conn *connection, scope *memsidecarv1.Scope) (*memsidecarv1.GetMemoryResponse, error) {
+		return conn.GetMemory(ctx, &memsidecarv1.GetMemoryRequest{Scope: scope, MemoryId: c.ID})
+	})
 	if err != nil {
 		return err
 	}
@@ -112,7 +109,7 @@ func (s *screen) memory(m *memsidecarv1.Memory) {
 		used = fmt.Sprintf("%d times, last %s", m.GetUseCount(), date(m.GetLastUseTime()))
 	}
 	s.fields(
-		"id", m.GetId(), "text", cell{m.GetText(), bold}, "state", standing(m), "not trusted", m.GetQuarantineReason(), "holds", held(m),
+		"id", m.GetId(), "text", cell{m.GetText(), bold}, "state", memoryStateCell(m), "not trusted", m.GetQuarantineReason(), "holds", validity(m),
 		"superseded by", m.GetSupersededById(), "kind", kindName(m.GetKind()), "importance", fmt.Sprintf("%.2f", m.GetImportance()),
 		"retention", retentionOf(m), "explicit", yesNo(m.GetExplicit()), "language", m.GetLanguage(), "channel", channelName(m.GetScope()),
 		"agent", m.GetScope().GetAgentId(), "session", m.GetScope().GetSessionId(),
@@ -124,7 +121,7 @@ func (s *screen) memory(m *memsidecarv1.Memory) {
 	)
 }
 
-// retentionOf returns how likely a memory is to be kept; "" when the answer does not say.
+// retentionOf returns how likely a memory is to be kept, or "".
 func retentionOf(m *memsidecarv1.Memory) string {
 	if m.Retention == nil {
 		return ""
@@ -132,7 +129,7 @@ func retentionOf(m *memsidecarv1.Memory) string {
 	return fmt.Sprintf("%.2f", m.GetRetention())
 }
 
-// channelName is where something was said.
+// channelName describes a channel.
 func channelName(scope *memsidecarv1.Scope) string {
 	return strings.TrimSpace(nameOf(scope.GetChannelKind().String(), "CHANNEL_KIND_") + " " + scope.GetChannelId())
 }
@@ -148,7 +145,7 @@ type memoriesUpdate struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (memoriesUpdate) Help() string {
 	return `Examples:
 
@@ -158,7 +155,7 @@ func (memoriesUpdate) Help() string {
 
 // Run changes the given fields and shows the memory.
 func (c memoriesUpdate) Run(ctx context.Context, p *Program) error {
-	scope, err := c.sees()
+	scope, err := c.readScope()
 	if err != nil {
 		return err
 	}
@@ -199,7 +196,7 @@ type memoriesDelete struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (memoriesDelete) Help() string {
 	return `The consideration that created a memory does not create it again. With --json every line is the id of a memory.
 
@@ -208,9 +205,9 @@ Examples:
     memsidecar memories delete -u alice mem_ixmff34jmcga2cmhdf6jbmhr`
 }
 
-// Run deletes one after the other.
+// Run deletes the memories one by one.
 func (c memoriesDelete) Run(ctx context.Context, p *Program) error {
-	scope, conn, err := c.reach(p, c.sees)
+	scope, conn, err := c.reach(p, c.readScope)
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ type memoriesExport struct {
 	sidecarFlag
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (memoriesExport) Help() string {
 	return `One record per line: the settings, the memories, their revisions, the considerations with their dialogues, the sessions, each
 followed by its messages, the traces, the findings of digests, and the numbered lists. memsidecar sessions export writes a
@@ -36,7 +36,7 @@ Examples:
 
 // Run writes all records.
 func (c memoriesExport) Run(ctx context.Context, p *Program) error {
-	scope, err := c.whole()
+	scope, err := c.userScope()
 	if err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (c memoriesExport) Run(ctx context.Context, p *Program) error {
 	return nil
 }
 
-// export is one export with its counts.
+// export is an export in progress with its counts.
 type export struct {
 	p     *Program
 	conn  *connection

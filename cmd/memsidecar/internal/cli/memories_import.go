@@ -30,7 +30,7 @@ type memoriesImport struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (memoriesImport) Help() string {
 	return `Memories that exist already, by id or by text, are not changed; imported memories keep their state. Importing twice adds nothing.
 Withdrawn memories, settings, considerations, sessions, traces, digests and revisions are not imported; memsidecar sessions
@@ -45,7 +45,7 @@ Examples:
 
 // Run sends the memories of the file.
 func (c memoriesImport) Run(ctx context.Context, p *Program) (err error) {
-	scope, err := c.says()
+	scope, err := c.writeScope()
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (c memoriesImport) Run(ctx context.Context, p *Program) (err error) {
 	}
 	defer conn.close()
 
-	// Interrupting ends the reading, not the call: what was sent is stored, and the sidecar says how much that was.
+	// An interruption ends the reading, not the call: the answer says how much was stored.
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { afterGrace(running, cancel) })
@@ -75,7 +75,7 @@ func (c memoriesImport) Run(ctx context.Context, p *Program) (err error) {
 		!errors.Is(err, io.EOF) {
 		return err
 	}
-	// The answer is awaited meanwhile, so that a sidecar that goes away ends the reading, too.
+	// The answer is received concurrently, so that a lost sidecar ends the reading, too.
 	reading, stopReading := context.WithCancel(ctx)
 	defer stopReading()
 	in, err := p.open(reading, c.File)
@@ -123,7 +123,7 @@ func (c memoriesImport) Run(ctx context.Context, p *Program) (err error) {
 		return interrupted(" after %s, which %s stored; run it again to complete it, nothing is stored twice",
 			count(len(s.lines), "memory", "memories"), isAre(len(s.lines)))
 	case stopped != nil && len(s.lines) > 0:
-		return because(stopped, "%s before %s stored; correct this and run it again, nothing is stored twice",
+		return wrapError(stopped, "%s before %s stored; correct this and run it again, nothing is stored twice",
 			count(len(s.lines), "memory", "memories"), isAre(len(s.lines)))
 	}
 	return stopped
@@ -168,7 +168,7 @@ func (c memoriesImport) check(ctx context.Context, p *Program) (memories int, er
 	return memories, err
 }
 
-// records calls do for each line; the memory is nil where the line is another record. A mistake names its line.
+// records calls do for each line. The memory is nil for other records. Errors name the line.
 func records(in io.Reader, name string, do func(n int, m *memsidecarv1.Memory) error) error {
 	in, err := migrate.Text(in)
 	if err != nil {
@@ -195,16 +195,16 @@ func records(in io.Reader, name string, do func(n int, m *memsidecarv1.Memory) e
 	case errors.As(err, new(*migrate.NotTextError)):
 		return usage("%s: %v", name, err)
 	case err != nil:
-		return because(err, "%s: line %d", name, n)
+		return wrapError(err, "%s: line %d", name, n)
 	}
 	return nil
 }
 
-// maxRecordBytes bounds a line. A consideration's dialogue is a record, too, and is at most as long as a request; JSON may
-// write a byte as six.
+// maxRecordBytes limits a line. A consideration's dialogue is a record, too, and is at most as long as a request; JSON may escape a byte
+// as six.
 const maxRecordBytes = 6 * 64 << 20
 
-// memoryOf reads a record: of an export, or a memory alone.
+// memoryOf reads a record of an export, or a plain memory.
 func memoryOf(data []byte) (*memsidecarv1.Memory, error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(data, &fields); err != nil {
@@ -226,22 +226,22 @@ func memoryOf(data []byte) (*memsidecarv1.Memory, error) {
 	return m, nil
 }
 
-// jsonMistake says what protojson found wrong, and in which column.
+// jsonMistake returns protojson's error with its column.
 func jsonMistake(err error) string {
 	text := strings.TrimSpace(strings.TrimPrefix(strings.ReplaceAll(err.Error(), "\u00a0", " "), "proto:"))
 	return jsonPosition.ReplaceAllString(text, "column $1: ")
 }
 
-// jsonPosition is where in its one line protojson found a mistake.
+// jsonPosition matches the position in protojson's error.
 var jsonPosition = regexp.MustCompile(`^(?:syntax error )?\(line 1:(\d+)\): `)
 
-// sending is an import under way.
+// sending is an import in progress.
 type sending struct {
 	name   string
 	stream grpc.ClientStreamingClient[memsidecarv1.ImportMemoriesRequest, memsidecarv1.ImportMemoriesResponse]
 	bar    *progressbar.ProgressBar
 	lines  []int // of the memories sent, by their position in the stream
-	others int   // lines that are no memories
+	others int   // lines that are not memories
 }
 
 func (s *sending) send(n int, m *memsidecarv1.Memory) error {
@@ -256,10 +256,10 @@ func (s *sending) send(n int, m *memsidecarv1.Memory) error {
 	return s.bar.Add(1)
 }
 
-// position is how the sidecar names a memory of the stream.
+// position matches the sidecar's name of a memory of the stream.
 var position = regexp.MustCompile(`memory\[(\d+)\]\.?`)
 
-// explain names lines instead of positions, and says what is stored.
+// explain replaces positions by lines, and adds how much is stored.
 func (s *sending) explain(ctx context.Context, err error) error {
 	message := position.ReplaceAllStringFunc(err.Error(), func(found string) string {
 		i, err := strconv.Atoi(position.FindStringSubmatch(found)[1])

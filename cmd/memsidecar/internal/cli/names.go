@@ -12,7 +12,7 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// The prefixes that the API's enums have and people need not write.
+// Prefixes of the API's enum values, which users need not write.
 const (
 	kindPrefix  = "MEMORY_KIND_"
 	statePrefix = "CONSIDERATION_STATE_"
@@ -29,7 +29,7 @@ var (
 	memoryStateNames = short(memsidecarv1.MemoryState_name, memoryStatePrefix)
 )
 
-// short is the names of an enum without prefix, in lower case and without the zero.
+// short returns the values of an enum without prefix, in lower case and without the zero value.
 func short(enum map[int32]string, prefix string) map[int32]string {
 	all := map[int32]string{}
 	for number, name := range enum {
@@ -53,7 +53,7 @@ func nameOf(enum, prefix string) string {
 	return strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(enum, prefix)), "_", " ")
 }
 
-// valueOf is the number of a name that the parser has checked; 0 for "".
+// valueOf returns the number of a name that the parser has checked; 0 for "".
 func valueOf(enum map[string]int32, prefix, name string) int32 {
 	return enum[prefix+strings.ToUpper(name)]
 }
@@ -64,11 +64,11 @@ func stateName(state memsidecarv1.ConsiderationState) string {
 	return nameOf(state.String(), statePrefix)
 }
 
-// when is a moment on the command line.
-type when struct{ time.Time }
+// timeArg is a time on the command line.
+type timeArg struct{ time.Time }
 
-// UnmarshalText reads RFC 3339, or a date or a date with a time where this machine is.
-func (w *when) UnmarshalText(text []byte) error {
+// UnmarshalText reads RFC 3339, or a local date with or without a time.
+func (w *timeArg) UnmarshalText(text []byte) error {
 	for _, layout := range []string{time.RFC3339Nano, time.DateOnly, "2006-01-02 15:04", time.DateTime} {
 		if t, err := time.ParseInLocation(layout, string(text), time.Local); err == nil {
 			w.Time = t
@@ -78,15 +78,15 @@ func (w *when) UnmarshalText(text []byte) error {
 	return errors.New(`write a time as 2026-11-20, "2026-11-20 21:48" or 2026-11-20T21:48:00Z`)
 }
 
-// timestamp is unset for no time.
-func (w when) timestamp() *timestamppb.Timestamp {
+// timestamp returns nil for the zero time.
+func (w timeArg) timestamp() *timestamppb.Timestamp {
 	if w.IsZero() {
 		return nil
 	}
 	return timestamppb.New(w.Time)
 }
 
-// date is how tables show a time: where this machine is, to the minute.
+// date formats a local time for tables, in minutes.
 func date(t *timestamppb.Timestamp) string {
 	if t == nil {
 		return ""

@@ -18,31 +18,31 @@ type numberedListsCommands struct {
 	Import numberedListsImport `cmd:"" help:"Import the list of another program."`
 }
 
-// numberedListsHelp is what is true of all commands about results.
+// numberedListsHelp is the help that all commands about numbered lists share.
 const numberedListsHelp = `Without --channel-kind, uses no channel. The current list belongs to the --session, else to the --channel, else to the --user
 of the call that stored it: pass the same flags again.
 `
 
-// showing is where numbered lists are shown.
-type showing struct {
+// numberedListScope selects where numbered lists are shown.
+type numberedListScope struct {
 	conversation
 	Session string `group:"scope" placeholder:"ID" help:"The session."`
 }
 
-func (f showing) scope() (*memsidecarv1.Scope, error) {
-	scope, err := f.says()
+func (f numberedListScope) scope() (*memsidecarv1.Scope, error) {
+	scope, err := f.writeScope()
 	if err == nil {
 		scope.SessionId = f.Session
 	}
 	return scope, err
 }
 
-// listFlag names a registry.
+// listFlag is the flag for a registry's name.
 type listFlag struct {
 	Name string `name:"list" placeholder:"NAME" help:"The registry's name. By default \"default\", or that of the current list."`
 }
 
-// registryFlags say which registry is meant.
+// registryFlags select a registry.
 type registryFlags struct {
 	listFlag
 	Registry string `enum:",user,channel,namespace" default:"" placeholder:"KIND" help:"Owner of the registry (default: the first that a flag names)."`
@@ -52,17 +52,18 @@ func (f registryFlags) kind() memsidecarv1.RegistryKind {
 	return memsidecarv1.RegistryKind(valueOf(memsidecarv1.RegistryKind_value, "REGISTRY_KIND_", f.Registry))
 }
 
-// languageFlag is the language of texts for models.
+// languageFlag is the flag for the language of texts for models.
 type languageFlag struct {
 	Language string `placeholder:"TAG" help:"Language of the line for the model, such as zh. By default that of the titles."`
 }
 
-// itemTable has a list's items.
+// itemTable returns a list's items as a table.
 func itemTable() *table {
 	return &table{columns: []column{{name: "#", right: true}, {name: "key"}, {name: "title", wraps: true}, {name: "seen"}, {name: "note"}}}
 }
 
-func (t *table) result(n *memsidecarv1.NumberedItem) {
+// numbered adds a row with an item.
+func (t *table) numbered(n *memsidecarv1.NumberedItem) {
 	t.row(n.GetNumber(), n.GetItem().GetKey(), n.GetItem().GetTitle(), date(n.GetItem().GetFirstSeenTime()), itemNote(n.GetItem(), n.GetIsNew()))
 }
 
@@ -82,12 +83,12 @@ type numberedListsSelect struct {
 
 	listFlag
 	languageFlag
-	showing
+	numberedListScope
 	calls
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (numberedListsSelect) Help() string {
 	return numberedListsHelp + `
 Examples:
@@ -120,7 +121,7 @@ func (c numberedListsSelect) Run(ctx context.Context, p *Program) error {
 				s.say("\n")
 				t := itemTable()
 				for _, n := range resp.GetSelected() {
-					t.result(n)
+					t.numbered(n)
 				}
 				s.print(t)
 			}
@@ -136,12 +137,12 @@ func (c numberedListsSelect) Run(ctx context.Context, p *Program) error {
 type numberedListsShow struct {
 	listFlag
 	languageFlag
-	showing
+	numberedListScope
 	calls
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (numberedListsShow) Help() string {
 	return numberedListsHelp + `
 Examples:
@@ -168,7 +169,7 @@ func (c numberedListsShow) Run(ctx context.Context, p *Program) error {
 		s.say("\n")
 		t := itemTable()
 		for _, n := range l.GetItems() {
-			t.result(n)
+			t.numbered(n)
 		}
 		s.print(t)
 	})
@@ -177,12 +178,12 @@ func (c numberedListsShow) Run(ctx context.Context, p *Program) error {
 type numberedListsItems struct {
 	pages
 	registryFlags
-	showing
+	numberedListScope
 	calls
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (numberedListsItems) Help() string {
 	return numberedListsHelp + `With --json every line is one item.
 
@@ -192,7 +193,7 @@ Examples:
     memsidecar numbered-lists items --registry namespace --list films --all --json`
 }
 
-// Run lists.
+// Run lists the items.
 func (c numberedListsItems) Run(ctx context.Context, p *Program) error {
 	scope, conn, err := c.reach(p, c.scope)
 	if err != nil {
@@ -227,14 +228,14 @@ type numberedListsUnseen struct {
 	Key []string `arg:"" help:"Keys: URLs or ids."`
 
 	registryFlags
-	showing
+	numberedListScope
 	calls
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (numberedListsUnseen) Help() string {
-	return numberedListsHelp + `One key a line.
+	return numberedListsHelp + `Prints one key per line.
 
 Examples:
 
@@ -264,12 +265,12 @@ type numberedListsDelete struct {
 	Only string `enum:",registry,shown" default:"" placeholder:"PART" help:"Delete only the registry, or only the current list (shown)."`
 
 	registryFlags
-	showing
+	numberedListScope
 	calls
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (numberedListsDelete) Help() string {
 	return numberedListsHelp + `After its registry is deleted, every item counts as new. Current lists keep their items.
 
@@ -279,7 +280,7 @@ Examples:
     memsidecar numbered-lists delete -u alice --only shown`
 }
 
-// Run deletes.
+// Run deletes the registry, the current list, or both.
 func (c numberedListsDelete) Run(ctx context.Context, p *Program) error {
 	scope, conn, err := c.reach(p, c.scope)
 	if err != nil {

@@ -26,12 +26,12 @@ type numberedListsPut struct {
 
 	registryFlags
 	languageFlag
-	showing
+	numberedListScope
 	calls
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (numberedListsPut) Help() string {
 	return numberedListsHelp + `A line is an object with key, title and attributes. Lines are numbered in order and become the current
 list. If a line has a mistake, none is stored.
@@ -43,7 +43,7 @@ Examples:
     memsidecar numbered-lists put --scheduled --registry namespace films.jsonl`
 }
 
-// Run puts.
+// Run stores the list.
 func (c numberedListsPut) Run(ctx context.Context, p *Program) error {
 	scope, err := c.scope()
 	if err != nil {
@@ -69,7 +69,7 @@ func (c numberedListsPut) Run(ctx context.Context, p *Program) error {
 	if err := c.show(p, resp, func(s *screen) {
 		t := itemTable()
 		for _, n := range resp.GetItems() {
-			t.result(n)
+			t.numbered(n)
 		}
 		s.print(t)
 	}); err != nil {
@@ -89,12 +89,12 @@ func evictedNote(p *Program, evicted int32) {
 	}
 }
 
-// itemLines names the lines of a file instead of positions.
+// itemLines replaces positions by lines of a file.
 func itemLines(err error, file string, lines []int) error {
 	if ExitCode(err) != ExitUsage {
 		return err
 	}
-	message := strings.TrimPrefix(block(answered(err)), "invalid request: ")
+	message := strings.TrimPrefix(block(serverMessage(err)), "invalid request: ")
 	return usage("%s: %s", inputName(file), listedItem.ReplaceAllStringFunc(message, func(found string) string {
 		i, err := strconv.Atoi(listedItem.FindStringSubmatch(found)[1])
 		if err != nil || i >= len(lines) {
@@ -104,10 +104,10 @@ func itemLines(err error, file string, lines []int) error {
 	}))
 }
 
-// listedItem is how the sidecar names an item of a list.
+// listedItem matches the sidecar's name of an item.
 var listedItem = regexp.MustCompile(`items\[(\d+)\]\.?`)
 
-// items are what to put, with the lines on which they are.
+// items returns the items to put, with their lines.
 func (c numberedListsPut) items(ctx context.Context, p *Program) (items []*memsidecarv1.RegistryItem, numbers []int, err error) {
 	in, err := p.open(ctx, c.File)
 	if err != nil {
@@ -130,7 +130,7 @@ func (c numberedListsPut) items(ctx context.Context, p *Program) (items []*memsi
 	case ctx.Err() != nil:
 		return nil, nil, interrupted("; nothing was sent")
 	case lines.Err() != nil:
-		return nil, nil, because(lines.Err(), "%s", inputName(c.File))
+		return nil, nil, wrapError(lines.Err(), "%s", inputName(c.File))
 	}
 	return items, numbers, nil
 }
@@ -163,12 +163,12 @@ type numberedListsImport struct {
 
 	zoneFlag
 	registryFlags
-	showing
+	numberedListScope
 	calls
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (numberedListsImport) Help() string {
 	return numberedListsHelp + `A film's URL becomes its key; rating, tag and other fields become its attributes. The times at which films were first seen and
 the notified marks are kept. Existing items are not changed, so importing twice adds nothing.
@@ -207,7 +207,7 @@ func (c numberedListsImport) Run(ctx context.Context, p *Program) error {
 	return nil
 }
 
-// send sends the films, and says what the sidecar did with them.
+// send sends the films, and reports the outcome.
 func (c numberedListsImport) send(
 	ctx context.Context,
 	conn *connection,
@@ -228,7 +228,7 @@ func (c numberedListsImport) send(
 		}
 		resp, err := conn.ImportNumberedList(ctx, request)
 		if err != nil {
-			return total, because(err, "%s", inputName(c.File))
+			return total, wrapError(err, "%s", inputName(c.File))
 		}
 		total.AddedCount += resp.GetAddedCount()
 		total.SkippedCount += resp.GetSkippedCount()
@@ -238,7 +238,7 @@ func (c numberedListsImport) send(
 	return total, nil
 }
 
-// maxImportBatch is the most that one call takes.
+// maxImportBatch is the limit of one call.
 const maxImportBatch = 500
 
 // movies is a file of films.
@@ -279,4 +279,4 @@ func (m movies) items() []*memsidecarv1.RegistryItem {
 	return items
 }
 
-func optionalTime(t time.Time) *timestamppb.Timestamp { return when{t}.timestamp() }
+func optionalTime(t time.Time) *timestamppb.Timestamp { return timeArg{t}.timestamp() }

@@ -15,17 +15,17 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// output says how answers are shown.
+// output selects the format of answers.
 type output struct {
 	JSON  bool   `group:"output" help:"Print JSON, one object per line, with the field names of the API."`
 	Color string `group:"output" enum:"auto,always,never" default:"auto" placeholder:"WHEN" help:"auto (on a terminal, unless NO_COLOR is set), always or never."`
 }
 
-// screen is where a command shows its answer.
+// screen is the output of a command.
 type screen struct {
 	w     io.Writer
 	color bool
-	width int // of the terminal, 0 when there is none: nothing is wrapped then
+	width int // of the terminal; 0 without one: no wrapping
 }
 
 func (f output) screen(p *Program) *screen {
@@ -49,7 +49,7 @@ func terminal(stream any) (fd int, ok bool) {
 	return fd, term.IsTerminal(fd)
 }
 
-// show shows one message: as JSON, or as show writes it.
+// show writes one message: as JSON, or with the function show.
 func (f output) show(p *Program, m proto.Message, show func(*screen)) error {
 	if f.JSON {
 		return f.json(p, m)
@@ -73,8 +73,8 @@ func (f output) json(p *Program, m proto.Message) error {
 	return err
 }
 
-// jsonLine is a message as one line that is the same every time; protojson by itself varies its spaces on purpose. What is
-// dangerous on a terminal can only be inside of strings, and is escaped there: the value is the same.
+// jsonLine returns a message as one line that is always the same; protojson varies its spaces on purpose. Dangerous characters can only
+// be inside of strings, and are escaped there without changing the value.
 func jsonLine(m proto.Message, options protojson.MarshalOptions) ([]byte, error) {
 	data, err := options.Marshal(m)
 	if err != nil {
@@ -88,7 +88,7 @@ func jsonLine(m proto.Message, options protojson.MarshalOptions) ([]byte, error)
 	return harmless(b.Bytes()), nil
 }
 
-// harmless is JSON that is safe to show. Only its strings can hold what is dangerous.
+// harmless returns JSON that is safe to show. Only its strings can contain dangerous characters.
 func harmless(data []byte) []byte {
 	if !bytes.ContainsFunc(data, func(r rune) bool { return r != '\n' && dangerous(r) }) {
 		return data
@@ -108,8 +108,7 @@ func harmless(data []byte) []byte {
 	return escaped.Bytes()
 }
 
-// style is how a cell looks on a terminal: the parameters of its escape sequence.
-// https://www.ecma-international.org/publications-and-standards/standards/ecma-48/
+// style is the look of a cell on a terminal: the parameters of its escape sequence.
 type style string
 
 const (
@@ -129,21 +128,20 @@ func (s *screen) paint(text string, look style) string {
 
 func (s *screen) say(format string, args ...any) { fmt.Fprintf(s.w, format, args...) }
 
-// cell is a text with a look.
+// cell is a text with a style.
 type cell struct {
-	text string
-	look style
+	text  string
+	style style
 }
 
 // column is a column of a table.
 type column struct {
 	name  string
 	right bool // for numbers
-	wraps bool // takes what width is left on a terminal
+	wraps bool // uses the remaining width of a terminal
 }
 
-// table is text in columns. Widths are those of a terminal: a Chinese character is two wide, and an emoji of several code
-// points too.
+// table is text in columns. Widths are those of a terminal: a Chinese character, or an emoji of several code points, is two wide.
 type table struct {
 	columns []column
 	rows    [][]cell
@@ -155,7 +153,7 @@ func (t *table) row(values ...any) {
 	for i, v := range values {
 		switch v := v.(type) {
 		case cell:
-			cells[i] = cell{line(v.text), v.look}
+			cells[i] = cell{line(v.text), v.style}
 		default:
 			cells[i] = cell{text: line(fmt.Sprint(v))}
 		}
@@ -165,10 +163,10 @@ func (t *table) row(values ...any) {
 
 const (
 	gap          = "  "
-	minimumWidth = 20 // of a column that wraps, however narrow the terminal is
+	minimumWidth = 20 // of a column that wraps, even on a narrow terminal
 )
 
-// print shows a table, without a heading when its columns have no names.
+// print writes a table, without a heading if its columns have no names.
 func (s *screen) print(t *table) {
 	heading := make([]cell, len(t.columns))
 	widths := make([]int, len(t.columns))
@@ -196,7 +194,7 @@ func (s *screen) print(t *table) {
 	}
 }
 
-// narrow takes the columns that wrap back, the widest first.
+// narrow reduces the columns that wrap, the widest first.
 func narrow(columns []column, widths []int, over int) {
 	for ; over > 0; over-- {
 		widest := -1
@@ -224,7 +222,7 @@ func (s *screen) row(columns []column, widths []int, row []cell) {
 	}
 	for n := range height {
 		var b strings.Builder
-		pending := 0 // spaces that are only written before more text
+		pending := 0 // spaces that are only written if more text follows
 		for i, c := range row {
 			text := ""
 			if n < len(lines[i]) {
@@ -237,7 +235,7 @@ func (s *screen) row(columns []column, widths []int, row []cell) {
 			}
 			if text != "" {
 				b.WriteString(strings.Repeat(" ", pending))
-				b.WriteString(s.paint(text, c.look))
+				b.WriteString(s.paint(text, c.style))
 				pending = 0
 			}
 			pending += space + len(gap)
@@ -246,8 +244,8 @@ func (s *screen) row(columns []column, widths []int, row []cell) {
 	}
 }
 
-// wrap breaks a text into lines of at most a width, where Unicode allows it (UAX #14): between words, between Chinese
-// characters, and not before punctuation.
+// wrap breaks a text into lines of at most the width, where Unicode allows it (UAX #14): between words, between Chinese characters, and
+// not before punctuation.
 func wrap(text string, width int) []string {
 	if uniseg.StringWidth(text) <= width {
 		return []string{text}
@@ -265,7 +263,7 @@ func wrap(text string, width int) []string {
 		if used > 0 && used+w > width {
 			flush()
 		}
-		for w > width { // a word that is longer than a line
+		for w > width { // a word longer than a line
 			head := cut(segment, width)
 			lines = append(lines, head)
 			segment = segment[len(head):]
@@ -280,7 +278,7 @@ func wrap(text string, width int) []string {
 	return lines
 }
 
-// cut is the beginning of a text that fits a width, at least one character.
+// cut returns the beginning of a text that fits into a width, at least one character.
 func cut(text string, width int) string {
 	end, used := 0, 0
 	for rest, state := text, -1; rest != ""; {
@@ -295,7 +293,7 @@ func cut(text string, width int) string {
 	return text[:end]
 }
 
-// fields shows names with their values, without those that have none.
+// fields writes names with their values, without empty ones.
 func (s *screen) fields(pairs ...any) {
 	t := &table{columns: []column{{}, {wraps: true}}}
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -313,7 +311,7 @@ func (p *Program) note(format string, args ...any) {
 	fmt.Fprintf(p.Stderr, "%s\n", block(fmt.Sprintf(format, args...)))
 }
 
-// count is a number of things, in words.
+// count formats a number with a noun.
 func count[N int | int32 | int64](n N, one, many string) string {
 	if n == 1 {
 		return "1 " + one

@@ -20,7 +20,7 @@ func TestWrap(t *testing.T) {
 	}{
 		{"short", 20, []string{"short"}},
 		{"The user lives in Lisbon.", 12, []string{"The user", "lives in", "Lisbon."}},
-		{"用户喜欢吃辣，对花生过敏。", 9, []string{"用户喜欢", "吃辣，对", "花生过", "敏。"}}, // no line begins with a stop
+		{"用户喜欢吃辣，对花生过敏。", 9, []string{"用户喜欢", "吃辣，对", "花生过", "敏。"}}, // no line begins with punctuation
 		{"用户喜欢jazz音乐", 8, []string{"用户喜欢", "jazz音乐"}},
 		{"a mem_ixmff34jmcga2cmhdf6jbmhr", 10, []string{"a", "mem_ixmff3", "4jmcga2cmh", "df6jbmhr"}},
 		{"👩‍👩‍👧‍👦👩‍👩‍👧‍👦", 3, []string{"👩‍👩‍👧‍👦", "👩‍👩‍👧‍👦"}}, // a family is one character
@@ -33,8 +33,8 @@ func TestWrap(t *testing.T) {
 	}
 }
 
-// TestTableOnATerminal: no line is wider than the terminal, columns stand below each other, and nothing is lost.
-func TestTableOnATerminal(t *testing.T) {
+// TestTableFitsTheTerminal: No line is wider than the terminal, columns are aligned, and no text is lost.
+func TestTableFitsTheTerminal(t *testing.T) {
 	text := "用户喜欢吃辣，住在杭州，在一家游戏公司做美术，下周三下午三点要去看牙医。"
 	rows := &table{columns: []column{{name: "score", right: true}, {name: "text", wraps: true}, {name: "kind"}}}
 	rows.row(cell{"0.25", green}, text, "fact")
@@ -70,7 +70,7 @@ func TestTableOnATerminal(t *testing.T) {
 	}
 }
 
-func TestNothingReachesTheTerminalRaw(t *testing.T) {
+func TestTerminalOutputIsEscaped(t *testing.T) {
 	evil := "a\x00\x07\b\x1b[2J\x1b]0;title\a\u009b31m\u202eb\u2066c\u200ed\u2028e\ufefff\U000E0041\x7f"
 	for name, got := range map[string]string{"line": line("x\ny\r\nz\t" + evil), "block": block("x\ty\r\n" + evil)} {
 		for _, r := range got {
@@ -98,8 +98,8 @@ func TestNothingReachesTheTerminalRaw(t *testing.T) {
 	}
 }
 
-// TestChanges: a change of history names the memories that it concerns, and why; columns that nobody needs are not there.
-func TestChanges(t *testing.T) {
+// TestChangesNameMemoriesAndReasons: A change in the history names the memories and the reason. Empty columns are omitted.
+func TestChangesNameMemoriesAndReasons(t *testing.T) {
 	shown := func(changes ...*memsidecarv1.MemoryChange) string {
 		var out bytes.Buffer
 		(&screen{w: &out}).changes(changes)

@@ -6,14 +6,14 @@ import (
 	"unicode"
 )
 
-// Stored text comes from anybody. None of it may move a terminal's cursor, change its colours or reorder what is read.
+// Stored text may come from anyone. It must not move a terminal's cursor, change its colours or reorder text.
 
-// line is a text as one line that is safe to show.
+// line returns a text as one line that is safe to show.
 func line(text string) string {
 	return plain(strings.NewReplacer("\r\n", " ", "\n", " ", "\t", " ").Replace(text))
 }
 
-// block is a text of several lines that is safe to show.
+// block returns a text of several lines that is safe to show.
 func block(text string) string {
 	lines := strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), "\n")
 	for i, l := range lines {
@@ -22,7 +22,7 @@ func block(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// plain writes what is dangerous as \u{…}.
+// plain escapes dangerous characters as \u{…}.
 func plain(text string) string {
 	if strings.IndexFunc(text, dangerous) < 0 {
 		return text
@@ -38,7 +38,7 @@ func plain(text string) string {
 	return b.String()
 }
 
-// dangerous are control characters, invalid bytes, what ends lines, what changes the direction of reading
+// dangerous reports control characters, invalid bytes, line ends, characters that change the direction of text
 // (https://trojansource.codes), and tags, which hide text.
 func dangerous(r rune) bool {
 	return unicode.IsControl(r) || r == unicode.ReplacementChar || r == '\u2028' || r == '\u2029' || r == '\ufeff' ||

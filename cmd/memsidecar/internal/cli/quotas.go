@@ -7,7 +7,7 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// quotas says how much is stored of what may be, where that is limited.
+// quotas shows the used part of each limit.
 func (s *screen) quotas(list []*memsidecarv1.Quota) {
 	t := &table{columns: []column{{name: "quota"}, {name: "of"}, {name: "used", right: true}, {name: "allowed", right: true}}}
 	rows := 0
@@ -17,7 +17,7 @@ func (s *screen) quotas(list []*memsidecarv1.Quota) {
 		}
 		used := cell{text: fmt.Sprint(q.GetUsed())}
 		if q.GetUsed() >= q.GetLimit() {
-			used.look = yellow
+			used.style = yellow
 		}
 		t.row(q.GetKey(), cmp.Or(q.GetUserId(), "the namespace"), used, q.GetLimit())
 		rows++

@@ -13,7 +13,7 @@ type rememberCommand struct {
 	Text       []string      `arg:"" help:"The statement. \"-\" is standard input."`
 	Kind       string        `enum:",${kinds}" default:"" placeholder:"KIND" help:"Kind of the memory (fact): ${kindlist}."`
 	Importance *float64      `placeholder:"X" help:"Importance, 0 to 1 (0.5)."`
-	Time       when          `placeholder:"TIME" help:"When the user said it. By default now."`
+	Time       timeArg       `placeholder:"TIME" help:"When the user said it. By default now."`
 	RequestID  string        `placeholder:"ID" help:"Idempotency key: the same id stores once."`
 	New        bool          `help:"Store a new memory even when an existing one says the same."`
 	Consider   bool          `help:"Send the text as what the user said; the sidecar decides what to remember."`
@@ -26,7 +26,7 @@ type rememberCommand struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (rememberCommand) Help() string {
 	return `Without --channel-kind, the memory belongs to no channel.
 
@@ -38,7 +38,7 @@ Examples:
 
 // Run stores the statement, or has it considered.
 func (c rememberCommand) Run(ctx context.Context, p *Program) error {
-	scope, err := c.says()
+	scope, err := c.writeScope()
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (c rememberCommand) consider(ctx context.Context, p *Program, conn *connect
 	return nil
 }
 
-// notRecorded says that a dialogue is considered and yet in no session.
+// notRecorded prints a note if a dialogue was considered but not recorded.
 func (p *Program) notRecorded(r *memsidecarv1.ConsiderMemorizingResponse) {
 	if why := r.GetNotRecordedReason(); why != "" {
 		p.note("not recorded in a session: %s", why)

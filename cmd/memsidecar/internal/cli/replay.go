@@ -33,7 +33,7 @@ type replayCommand struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (replayCommand) Help() string {
 	return `A line has the fields user, session, speaker, role, content, time (RFC 3339), and optionally id, channel and channel_kind.
 The messages of a user in one session and channel are one dialogue. In a group every line has the same user, and speaker
@@ -58,10 +58,10 @@ type replayedLine struct {
 	ChannelKind string    `json:"channel_kind"`
 }
 
-// maxLineBytes bounds a line of the file. JSON may write each of the 256 KiB of a message's content as six characters.
+// maxLineBytes limits a line of the file. JSON may write each of the 256 KiB of a message's content as six characters.
 const maxLineBytes = 2 << 20
 
-// Run sends the file's dialogues, each user's in order and several users' at once.
+// Run sends the file's dialogues: each user's in order, several users' concurrently.
 func (c replayCommand) Run(ctx context.Context, p *Program) error {
 	byUser, err := c.dialogues(ctx, p)
 	if err != nil {
@@ -95,7 +95,7 @@ func (c replayCommand) Run(ctx context.Context, p *Program) error {
 	case ctx.Err() != nil:
 		return interrupted(" after %d of %d dialogues; run it again to complete it; nothing is sent twice", r.done, total)
 	case err != nil && r.done > 0:
-		return because(err, "stopped after %d of %d dialogues; run it again to complete it; nothing is sent twice", r.done, total)
+		return wrapError(err, "stopped after %d of %d dialogues; run it again to complete it; nothing is sent twice", r.done, total)
 	case err != nil:
 		return err
 	}
@@ -108,7 +108,7 @@ func (c replayCommand) Run(ctx context.Context, p *Program) error {
 	return r.report(c.screen(p), len(byUser), total, time.Since(started))
 }
 
-// dialogues reads the file.
+// dialogues reads the file and returns its dialogues by user.
 func (c replayCommand) dialogues(ctx context.Context, p *Program) (_ map[string][]*memsidecarv1.ConsiderMemorizingRequest, err error) {
 	in, err := p.open(ctx, c.File)
 	if err != nil {
@@ -125,8 +125,8 @@ func (c replayCommand) dialogues(ctx context.Context, p *Program) (_ map[string]
 	return byUser, nil
 }
 
-// read groups the messages into dialogues, one for each session of a user in a channel. Channels must not be mixed, because other people
-// may see what was said in them.
+// read groups the messages into dialogues, one for each session of a user in a channel. Channels must not be mixed, because they have
+// different audiences.
 func (c replayCommand) read(in io.Reader) (map[string][]*memsidecarv1.ConsiderMemorizingRequest, error) {
 	byUser := map[string][]*memsidecarv1.ConsiderMemorizingRequest{}
 	type key struct{ user, session, channel, kind string }
@@ -208,7 +208,7 @@ func requestID(request *memsidecarv1.ConsiderMemorizingRequest) string {
 	return "replay-" + hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
-// replay counts the outcomes of the dialogues.
+// replay sends dialogues and counts their outcomes.
 type replay struct {
 	client memsidecarv1.MemoryServiceClient
 	bar    *progressbar.ProgressBar
@@ -218,15 +218,16 @@ type replay struct {
 	states  map[memsidecarv1.ConsiderationState]int
 	actions map[memsidecarv1.MemoryAction]int
 	refused []string
-	// of dialogues that are considered and yet in no session, with the first reason
+	// of dialogues that were considered but not recorded, with the first reason
 	unrecorded int
 	because    string
 }
 
+// user sends the dialogues of one user. It returns only errors that end the replay; others are counted.
 func (r *replay) user(ctx context.Context, requests []*memsidecarv1.ConsiderMemorizingRequest) error {
 	for _, request := range requests {
 		resp, err := r.client.ConsiderMemorizing(ctx, request)
-		if err != nil && forGood(err) {
+		if err != nil && isFatal(err) {
 			return err
 		}
 		if err := r.count(request, resp, err); err != nil {
@@ -241,7 +242,7 @@ func (r *replay) count(request *memsidecarv1.ConsiderMemorizingRequest, resp *me
 	defer r.mu.Unlock()
 	r.done++
 	if err != nil {
-		r.refused = append(r.refused, fmt.Sprintf("%s/%s: %v", request.GetScope().GetUserId(), request.GetScope().GetSessionId(), answered(err)))
+		r.refused = append(r.refused, fmt.Sprintf("%s/%s: %v", request.GetScope().GetUserId(), request.GetScope().GetSessionId(), serverMessage(err)))
 		return r.bar.Add(1)
 	}
 	if why := resp.GetNotRecordedReason(); why != "" {
@@ -271,7 +272,7 @@ func (r *replay) report(s *screen, users, dialogues int, took time.Duration) err
 	return r.failure()
 }
 
-// json says the same as report, for scripts.
+// json prints what report prints, as JSON.
 func (r *replay) json(p *Program, users, dialogues int, took time.Duration) error {
 	states := map[string]int{}
 	for state, n := range r.states {

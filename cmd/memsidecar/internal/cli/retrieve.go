@@ -14,9 +14,9 @@ type retrieveCommand struct {
 	TopK            *int32   `short:"k" placeholder:"N" help:"At most N results, 1 to 100. By default as configured."`
 	MinRelevance    *float64 `placeholder:"X" help:"Lowest relevance of a result, 0 to 1. By default as configured."`
 	Kind            []string `enum:"${kinds}" placeholder:"KIND" help:"Only these kinds: ${kindlist}."`
-	After           when     `placeholder:"TIME" help:"Only results stored at or after this time."`
-	Before          when     `placeholder:"TIME" help:"Only results stored before this time."`
-	At              when     `placeholder:"TIME" help:"Answer as of this time: ignore later messages, and use the memories that were valid then."`
+	After           timeArg  `placeholder:"TIME" help:"Only results stored at or after this time."`
+	Before          timeArg  `placeholder:"TIME" help:"Only results stored before this time."`
+	At              timeArg  `placeholder:"TIME" help:"Answer as of this time: ignore later messages, and use the memories that were valid then."`
 	MaxContextChars *int32   `placeholder:"N" help:"Longest prompt block in characters, 200 to 100000. By default as configured."`
 	Messages        bool     `help:"Search past messages, and show the messages around them. With --memories, search both."`
 	Memories        bool     `help:"Search memories (the default)."`
@@ -24,7 +24,7 @@ type retrieveCommand struct {
 	Neighbors       *int32   `placeholder:"N" help:"With --messages: number of messages to show before and after each result, 0 to 20 (1)."`
 	Turn            string   `placeholder:"ID" help:"Id of the bot's turn; the traces of its calls share it."`
 
-	learned
+	learnedByFlag
 	place
 	agentFlag
 	Session string `group:"scope" placeholder:"ID" help:"The session of the question, for the trace."`
@@ -32,7 +32,7 @@ type retrieveCommand struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (retrieveCommand) Help() string {
 	return `Without --channel-kind, all channels of the user are searched, as in a direct chat.
 
@@ -46,9 +46,9 @@ Examples:
     memsidecar retrieve -u alice --context "Any plans?" >> prompt.txt`
 }
 
-// Run asks and shows what was found, best first.
+// Run retrieves and shows the hits, best first.
 func (c retrieveCommand) Run(ctx context.Context, p *Program) error {
-	scope, err := c.sees()
+	scope, err := c.readScope()
 	if err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func (s *screen) promptBlock(p *Program, text string) {
 	s.say("%s\n", text)
 }
 
-// hits shows memories; with their history each says when it held.
+// hits shows memories; with their history, each has its period.
 func (s *screen) hits(hits []*memsidecarv1.RetrievedMemory, history bool) {
 	if len(hits) == 0 {
 		return
@@ -134,18 +134,18 @@ func (s *screen) hits(hits []*memsidecarv1.RetrievedMemory, history bool) {
 		row := []any{
 			cell{fmt.Sprintf("%.2f", hit.GetScore()), green},
 			m.GetText(), kindName(m.GetKind()), date(m.GetObserveTime()),
-			cell{why(hit.GetParts()), dim},
+			cell{scoreText(hit.GetParts()), dim},
 		}
 		if history {
-			row = append(row, standing(m), held(m))
+			row = append(row, memoryStateCell(m), validity(m))
 		}
 		t.row(row...)
 	}
 	s.print(t)
 }
 
-// why is what a score is made of.
-func why(parts *memsidecarv1.ScoreParts) string {
+// scoreText describes the parts of a score.
+func scoreText(parts *memsidecarv1.ScoreParts) string {
 	var list []string
 	for _, part := range []struct {
 		name  string
@@ -181,19 +181,21 @@ func (s *screen) messageHits(hits []*memsidecarv1.RetrievedMessage) {
 	}
 	around := func(list []*memsidecarv1.SessionMessage) {
 		for _, m := range list {
-			t.row("", cell{spot(m.GetSessionId(), m.GetPosition()), dim}, cell{date(m.GetMessage().GetSendTime()), dim},
-				cell{who(m.GetMessage()), dim}, cell{m.GetMessage().GetContent(), dim}, "")
+			t.row("", cell{messageLocation(m.GetSessionId(), m.GetPosition()), dim}, cell{date(m.GetMessage().GetSendTime()), dim},
+				cell{speakerName(m.GetMessage()), dim}, cell{m.GetMessage().GetContent(), dim}, "")
 		}
 	}
 	for _, hit := range hits {
 		around(hit.GetBefore())
 		m := hit.GetMessage()
-		t.row(cell{fmt.Sprintf("%.2f", hit.GetScore()), green}, spot(m.GetSessionId(), m.GetPosition()), date(m.GetMessage().GetSendTime()),
-			who(m.GetMessage()), cell{m.GetMessage().GetContent(), bold}, cell{why(hit.GetParts()), dim})
+		t.row(cell{fmt.Sprintf("%.2f", hit.GetScore()), green}, messageLocation(m.GetSessionId(), m.GetPosition()), date(m.GetMessage().GetSendTime()),
+			speakerName(m.GetMessage()), cell{m.GetMessage().GetContent(), bold}, cell{scoreText(hit.GetParts()), dim})
 		around(hit.GetAfter())
 	}
 	s.print(t)
 }
 
-// spot is the place of a message.
-func spot(session string, position int64) string { return fmt.Sprintf("%s #%d", session, position) }
+// messageLocation returns the place of a message.
+func messageLocation(session string, position int64) string {
+	return fmt.Sprintf("%s #%d", session, position)
+}

@@ -7,8 +7,8 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// standing is a memory's state with what it means.
-func standing(m *memsidecarv1.Memory) cell {
+// memoryStateCell describes a memory's state.
+func memoryStateCell(m *memsidecarv1.Memory) cell {
 	looks := map[memsidecarv1.MemoryState]style{
 		memsidecarv1.MemoryState_MEMORY_STATE_ACTIVE:      green,
 		memsidecarv1.MemoryState_MEMORY_STATE_SUPERSEDED:  dim,
@@ -17,13 +17,13 @@ func standing(m *memsidecarv1.Memory) cell {
 		memsidecarv1.MemoryState_MEMORY_STATE_WITHDRAWN:   red,
 	}
 	if m.GetState() == memsidecarv1.MemoryState_MEMORY_STATE_UNSPECIFIED {
-		return cell{} // deleted, or of a sidecar that knows no states
+		return cell{} // deleted, or from an older sidecar without states
 	}
 	return cell{nameOf(m.GetState().String(), memoryStatePrefix), looks[m.GetState()]}
 }
 
-// held is from when to when a memory held, or holds.
-func held(m *memsidecarv1.Memory) string {
+// validity returns the period in which a memory holds.
+func validity(m *memsidecarv1.Memory) string {
 	from, to := date(m.GetValidStartTime()), date(m.GetValidEndTime())
 	if to == "" {
 		return "since " + from
@@ -39,7 +39,7 @@ type memoriesRevisions struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (memoriesRevisions) Help() string {
 	return `Lists the changes of the memory, of memories that it replaced, and of memories that replaced it, newest first. With --json
 every line is one change.
@@ -51,12 +51,9 @@ Examples:
 
 // Run lists the changes.
 func (c memoriesRevisions) Run(ctx context.Context, p *Program) error {
-	scope, conn, err := c.reach(p, c.sees)
-	if err != nil {
-		return err
-	}
-	defer conn.close()
-	resp, err := conn.ListMemoryRevisions(ctx, &memsidecarv1.ListMemoryRevisionsRequest{Scope: scope, MemoryId: c.ID})
+	resp, err := ask(p, c.calls, c.readScope, func(conn *connection, scope *memsidecarv1.Scope) (*memsidecarv1.ListMemoryRevisionsResponse, error) {
+		return conn.ListMemoryRevisions(ctx, &memsidecarv1.ListMemoryRevisionsRequest{Scope: scope, MemoryId: c.ID})
+	})
 	if err != nil {
 		return err
 	}
@@ -70,18 +67,18 @@ func (c memoriesRevisions) Run(ctx context.Context, p *Program) error {
 			if r.GetReverted() {
 				done = cell{done.text + " (undone)", dim}
 			}
-			return []any{r.GetId(), date(r.GetCreateTime()), done, r.GetMemory().GetId(), r.GetMemory().GetText(), cell{before(r), dim}, cell{r.GetReason(), dim}}
+			return []any{r.GetId(), date(r.GetCreateTime()), done, r.GetMemory().GetId(), r.GetMemory().GetText(), cell{previousText(r), dim}, cell{r.GetReason(), dim}}
 		},
 	}
-	return list.whole(p, c.output, resp.GetRevisions())
+	return list.showAll(p, c.output, resp.GetRevisions())
 }
 
 func changeName(r *memsidecarv1.MemoryRevision) string {
 	return nameOf(r.GetChange().String(), "MEMORY_REVISION_CHANGE_")
 }
 
-// before is what the change replaced: another memory, or the words that the memory had.
-func before(r *memsidecarv1.MemoryRevision) string {
+// previousText returns what the change replaced: another memory, or the memory's earlier text.
+func previousText(r *memsidecarv1.MemoryRevision) string {
 	was := r.GetPrevious()
 	switch {
 	case was == nil:
@@ -91,7 +88,7 @@ func before(r *memsidecarv1.MemoryRevision) string {
 	case was.GetText() != r.GetMemory().GetText():
 		return was.GetText()
 	}
-	return standing(was).text
+	return memoryStateCell(was).text
 }
 
 type memoriesRevert struct {
@@ -103,7 +100,7 @@ type memoriesRevert struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (memoriesRevert) Help() string {
 	return `Undoes the newest change that was not undone yet. A superseded memory becomes active again and its replacement is withdrawn;
 an edited memory gets its earlier text; a withdrawn memory is restored.
@@ -113,14 +110,11 @@ Examples:
     memsidecar memories revert -u alice mem_ixmff34jmcga2cmhdf6jbmhr`
 }
 
-// Run undoes the change and shows the memory that holds again.
+// Run undoes the change and shows the memory as it is afterwards.
 func (c memoriesRevert) Run(ctx context.Context, p *Program) error {
-	scope, conn, err := c.reach(p, c.sees)
-	if err != nil {
-		return err
-	}
-	defer conn.close()
-	resp, err := conn.RevertMemory(ctx, &memsidecarv1.RevertMemoryRequest{Scope: scope, MemoryId: c.ID, RevisionId: c.Revision})
+	resp, err := ask(p, c.calls, c.readScope, func(conn *connection, scope *memsidecarv1.Scope) (*memsidecarv1.RevertMemoryResponse, error) {
+		return conn.RevertMemory(ctx, &memsidecarv1.RevertMemoryRequest{Scope: scope, MemoryId: c.ID, RevisionId: c.Revision})
+	})
 	if err != nil {
 		return err
 	}
@@ -138,7 +132,7 @@ type memoriesRelease struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (memoriesRelease) Help() string {
 	return `Retrieve finds released memories. With --json every line is one memory.
 
@@ -148,9 +142,8 @@ Examples:
     memsidecar memories release -u alice mem_ixmff34jmcga2cmhdf6jbmhr`
 }
 
-// Run releases one after the other.
 func (c memoriesRelease) Run(ctx context.Context, p *Program) error {
-	scope, conn, err := c.reach(p, c.sees)
+	scope, conn, err := c.reach(p, c.readScope)
 	if err != nil {
 		return err
 	}

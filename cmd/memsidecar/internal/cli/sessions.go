@@ -22,31 +22,31 @@ type sessionsCommands struct {
 	Import   sessionsImport   `cmd:"" help:"Import a session from JSON or JSONL."`
 }
 
-// sessionsHelp is what is true of all commands about sessions.
+// sessionsHelp is the help that all commands about sessions share.
 const sessionsHelp = `Without --user, the command works on sessions without a user.
 `
 
-// currentHelp is what is true of those that take an id.
+// currentHelp is the help that commands with an optional id share.
 const currentHelp = sessionsHelp + `Without an id, it works on the current session of the channel.
 `
 
-// conversation is whose a session is and where it happens.
+// conversation selects the user and channel of a session.
 type conversation struct{ place }
 
-// sees returns the scope of commands that show sessions: all that the user can see, unless a channel is given.
-func (f conversation) sees() (*memsidecarv1.Scope, error) {
-	return f.in(f.anyone(), memsidecarv1.ChannelKind_CHANNEL_KIND_DIRECT)
+// readScope returns the scope for showing sessions: all that the user can see, unless a channel is given.
+func (f conversation) readScope() (*memsidecarv1.Scope, error) {
+	return f.withChannel(f.optionalScope(), memsidecarv1.ChannelKind_CHANNEL_KIND_DIRECT)
 }
 
-// says is the scope of what adds to sessions: those of a bot that sets no channels, unless a channel is given.
-func (f conversation) says() (*memsidecarv1.Scope, error) {
-	return f.in(f.anyone(), memsidecarv1.ChannelKind_CHANNEL_KIND_UNSPECIFIED)
+// writeScope returns the scope for adding to sessions: that of a bot without channels, unless a channel is given.
+func (f conversation) writeScope() (*memsidecarv1.Scope, error) {
+	return f.withChannel(f.optionalScope(), memsidecarv1.ChannelKind_CHANNEL_KIND_UNSPECIFIED)
 }
 
-// reads is the scope of a session that is shown. Which one is current depends on the channel in which it is spoken.
-func (f conversation) reads(id string) (scope *memsidecarv1.Scope, err error) {
-	if scope, err = f.sees(); id == "" {
-		scope, err = f.says()
+// sessionScope returns the scope for showing a session. The current session depends on the channel.
+func (f conversation) sessionScope(id string) (scope *memsidecarv1.Scope, err error) {
+	if scope, err = f.readScope(); id == "" {
+		scope, err = f.writeScope()
 	}
 	if err == nil {
 		scope.SessionId = id
@@ -54,9 +54,9 @@ func (f conversation) reads(id string) (scope *memsidecarv1.Scope, err error) {
 	return scope, err
 }
 
-// writes is the scope of a session that is changed, which only its own channel may do; without --channel-kind it is looked up.
-func (f conversation) writes(ctx context.Context, conn *connection, id string) (*memsidecarv1.Scope, error) {
-	scope, err := f.reads(id)
+// ownSessionScope returns the scope for changing a session, which only its own channel may do. Without --channel-kind it is looked up.
+func (f conversation) ownSessionScope(ctx context.Context, conn *connection, id string) (*memsidecarv1.Scope, error) {
+	scope, err := f.sessionScope(id)
 	if err != nil || id == "" || f.ChannelKind != "" {
 		return scope, err
 	}
@@ -75,7 +75,7 @@ type sessionsList struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (sessionsList) Help() string {
 	return `Without --user, lists sessions without a user. Without --channel-kind, lists sessions of all channels. With --json every line is
 one session.
@@ -86,9 +86,9 @@ Examples:
     memsidecar sessions list -u alice --channel g1 --channel-kind group`
 }
 
-// Run lists.
+// Run lists sessions.
 func (c sessionsList) Run(ctx context.Context, p *Program) error {
-	scope, conn, err := c.reach(p, c.sees)
+	scope, conn, err := c.reach(p, c.readScope)
 	if err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func (c sessionsList) Run(ctx context.Context, p *Program) error {
 				mark = cell{"current", green}
 			}
 			return []any{
-				s.GetId(), s.GetTitle(), where(s), strings.Join(s.GetParticipantIds(), ", "), s.GetMessageCount(), s.GetUnconsideredCount(),
+				s.GetId(), s.GetTitle(), sessionPlace(s), strings.Join(s.GetParticipantIds(), ", "), s.GetMessageCount(), s.GetUnconsideredCount(),
 				date(s.GetUpdateTime()), mark,
 			}
 		},
@@ -127,9 +127,9 @@ func (c sessionsList) Run(ctx context.Context, p *Program) error {
 	return list.show(p, c.pages, c.output)
 }
 
-// current is the current session of the channel in which commands without an id speak.
+// current returns the current session of the channel that commands without an id use.
 func (c sessionsList) current(ctx context.Context, conn *connection) (string, error) {
-	scope, err := c.says()
+	scope, err := c.writeScope()
 	if err != nil || c.User == "" || c.JSON {
 		return "", err
 	}
@@ -137,8 +137,8 @@ func (c sessionsList) current(ctx context.Context, conn *connection) (string, er
 	return resp.GetCurrentSessionId(), err
 }
 
-// where a session happens.
-func where(s *memsidecarv1.Session) string {
+// sessionPlace describes the channel of a session.
+func sessionPlace(s *memsidecarv1.Session) string {
 	return channelName(&memsidecarv1.Scope{ChannelKind: s.GetChannelKind(), ChannelId: s.GetChannelId()})
 }
 
@@ -151,7 +151,7 @@ type sessionsGet struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (sessionsGet) Help() string {
 	return currentHelp + `
 Examples:
@@ -162,7 +162,7 @@ Examples:
 
 // Run shows the session.
 func (c sessionsGet) Run(ctx context.Context, p *Program) error {
-	scope, err := c.reads(c.ID)
+	scope, err := c.sessionScope(c.ID)
 	if err != nil {
 		return err
 	}
@@ -208,7 +208,7 @@ func (s *screen) session(c *memsidecarv1.Session, summary *memsidecarv1.SessionS
 		"title",
 		c.GetTitle(),
 		"channel",
-		where(c),
+		sessionPlace(c),
 		"people",
 		strings.Join(c.GetParticipantIds(), ", "),
 		"agents",
@@ -246,7 +246,7 @@ type sessionsSwitch struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (sessionsSwitch) Help() string {
 	return `Calls without a session id use the current session of the channel. In a group, other users keep theirs.
 
@@ -256,15 +256,15 @@ Examples:
     memsidecar sessions switch -u alice --none`
 }
 
-// Run switches.
+// Run switches the current session.
 func (c sessionsSwitch) Run(ctx context.Context, p *Program) error {
-	if _, err := c.whole(); err != nil {
+	if _, err := c.userScope(); err != nil {
 		return err
 	}
 	if (c.ID == "") == !c.None {
 		return usage("say which session to switch to, or --none")
 	}
-	scope, err := c.says()
+	scope, err := c.writeScope()
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// zoneFlag is for files that do not say the zone of their times.
+// zoneFlag is the zone of files without zones.
 type zoneFlag struct {
 	TimeZone string `default:"UTC" placeholder:"ZONE" help:"IANA time zone of times without a zone (${default})."`
 }
@@ -42,7 +42,7 @@ type sessionsExport struct {
 	sidecarFlag
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (sessionsExport) Help() string {
 	return sessionsHelp + `Without --session, the current session of the channel is exported.
 json is one object with its messages; jsonl is one line for the session and then one line per message (docs/cli.md).
@@ -58,7 +58,7 @@ Examples:
 
 // Run writes the session.
 func (c sessionsExport) Run(ctx context.Context, p *Program) error {
-	scope, err := c.reads(c.Session)
+	scope, err := c.sessionScope(c.Session)
 	if err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func (c sessionsExport) Run(ctx context.Context, p *Program) error {
 	return nil
 }
 
-// sessionExport is one export under way.
+// sessionExport is an export in progress.
 type sessionExport struct {
 	c        sessionsExport
 	p        *Program
@@ -123,7 +123,7 @@ func (e *sessionExport) format(path string) sessionfile.Format {
 	return sessionfile.JSON
 }
 
-// path is where to write; in a folder the session has a name by day and id.
+// path returns the file to write. In a folder the name has the day and the id.
 func (e *sessionExport) path() string {
 	info, err := os.Stat(e.c.File)
 	if e.c.File == "-" || err != nil || !info.IsDir() {
@@ -133,8 +133,7 @@ func (e *sessionExport) path() string {
 	return filepath.Join(e.c.File, fmt.Sprintf("session_%s_%s.%s", day, fileName(e.session.GetId()), e.format("")))
 }
 
-// fileName is an id as a part of a file's name, on any system: what a folder or a shell would take differently is written as
-// in an URL.
+// fileName encodes an id as a part of a file name for any system. Special characters are encoded as in a URL.
 func fileName(id string) string {
 	var b strings.Builder
 	for _, r := range id {

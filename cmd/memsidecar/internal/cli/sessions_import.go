@@ -28,7 +28,7 @@ type sessionsImport struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (sessionsImport) Help() string {
 	return sessionsHelp + `The file is read completely before anything is sent: one with a mistake stores nothing, and the error names the line.
 Messages that exist already, by id or else by position, are not added again, so importing twice adds nothing.
@@ -42,7 +42,7 @@ Examples:
 
 // Run sends the file's session.
 func (c sessionsImport) Run(ctx context.Context, p *Program) error {
-	scope, err := c.says()
+	scope, err := c.writeScope()
 	if err != nil {
 		return err
 	}
@@ -108,12 +108,12 @@ func (c sessionsImport) read(ctx context.Context, p *Program) (_ *sessionfile.Fi
 	return file, nil
 }
 
-// sendingSession is an import under way.
+// sendingSession is an import in progress.
 type sendingSession struct {
-	name  string
-	lines []int
+	name  string // of the file, for errors
+	lines []int  // line numbers of the messages
 	bar   *progressbar.ProgressBar
-	sent  int
+	sent  int // messages
 }
 
 func (s *sendingSession) send(
@@ -122,7 +122,7 @@ func (s *sendingSession) send(
 	about *memsidecarv1.ImportedSession,
 	messages []*memsidecarv1.Message,
 ) (*memsidecarv1.ImportSessionResponse, error) {
-	// Interrupting ends the sending, not the call: what was sent is stored, and the sidecar says how much that was.
+	// An interruption ends the sending, not the call: the answer says how much was stored.
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { afterGrace(running, cancel) })
@@ -135,7 +135,7 @@ func (s *sendingSession) send(
 	if err == nil {
 		err = s.messages(ctx, stream, messages)
 	}
-	if err != nil && !errors.Is(err, io.EOF) { // io.EOF: the sidecar ended the call, and says why
+	if err != nil && !errors.Is(err, io.EOF) { // io.EOF: the answer has the error
 		return nil, err
 	}
 	return stream.CloseAndRecv()
@@ -163,10 +163,10 @@ func (s *sendingSession) messages(
 	return nil
 }
 
-// streamed is how the sidecar names a message of the stream.
+// streamed matches the sidecar's name of a message of the stream.
 var streamed = regexp.MustCompile(`(?:stream\.)?message\[(\d+)\](?: \((?:messages\[0\]\.)?([^)]*)\))?\.?`)
 
-// explain names lines instead of positions, and says what is stored.
+// explain replaces positions by lines, and adds how much is stored.
 func (s *sendingSession) explain(ctx context.Context, err error) error {
 	message := streamed.ReplaceAllStringFunc(err.Error(), func(found string) string {
 		parts := streamed.FindStringSubmatch(found)

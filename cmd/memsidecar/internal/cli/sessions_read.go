@@ -9,15 +9,15 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// voices is whose words count in a session, and what they are called.
-type voices struct {
+// transcriptFlags select the agents whose messages count, and the speakers' labels.
+type transcriptFlags struct {
 	agentFlag
 	AgentOnly bool              `help:"Only messages exchanged with --agent."`
 	Language  string            `placeholder:"LANGUAGE" help:"BCP 47 language of the text, for example zh. By default that of the conversation."`
 	Label     map[string]string `mapsep:"none" placeholder:"ID=NAME" help:"Name to show for a user or agent id. Can be repeated."`
 }
 
-func (f voices) filter() (memsidecarv1.AgentFilter, error) {
+func (f transcriptFlags) filter() (memsidecarv1.AgentFilter, error) {
 	if !f.AgentOnly {
 		return memsidecarv1.AgentFilter_AGENT_FILTER_ANY, nil
 	}
@@ -33,14 +33,14 @@ type sessionsMessages struct {
 	Start       int64  `placeholder:"N" help:"Start at this position (the first column)."`
 	Text        bool   `help:"Print the messages as text, oldest first."`
 
-	voices
+	transcriptFlags
 	pages `set:"page=20"`
 	conversation
 	calls
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (sessionsMessages) Help() string {
 	return currentHelp + `With --json every line is one message with all its fields.
 
@@ -51,12 +51,12 @@ Examples:
     memsidecar sessions messages -u 小林 --all --text --label ancestor_yan=严氏先祖`
 }
 
-// Run lists.
+// Run lists messages of the session.
 func (c sessionsMessages) Run(ctx context.Context, p *Program) error {
 	if c.Text && c.JSON {
 		return usage("--text and --json exclude each other")
 	}
-	scope, err := c.reads(c.ID)
+	scope, err := c.sessionScope(c.ID)
 	if err != nil {
 		return err
 	}
@@ -130,11 +130,11 @@ func (s *screen) messages(list []*memsidecarv1.SessionMessage) {
 	for _, m := range list {
 		text := cell{m.GetMessage().GetContent(), ""}
 		if m.GetWithheld() {
-			text.look = dim
+			text.style = dim
 		}
 		notes := messageNotes(m)
 		noted = noted || notes != ""
-		t.row(m.GetPosition(), date(m.GetMessage().GetSendTime()), who(m.GetMessage()), text, cell{notes, dim})
+		t.row(m.GetPosition(), date(m.GetMessage().GetSendTime()), speakerName(m.GetMessage()), text, cell{notes, dim})
 	}
 	if !noted {
 		t.columns = t.columns[:len(t.columns)-1]
@@ -145,8 +145,8 @@ func (s *screen) messages(list []*memsidecarv1.SessionMessage) {
 	s.print(t)
 }
 
-// who said a message.
-func who(m *memsidecarv1.Message) string {
+// speakerName returns the speaker of a message.
+func speakerName(m *memsidecarv1.Message) string {
 	role := nameOf(m.GetRole().String(), "ROLE_")
 	switch {
 	case m.GetSpeakerId() != "":
@@ -183,13 +183,13 @@ type sessionsContext struct {
 	System      bool   `help:"Include system messages."`
 	Turn        string `placeholder:"ID" help:"Id of the bot's turn; the traces of its calls share it."`
 
-	voices
+	transcriptFlags
 	conversation
 	calls
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (sessionsContext) Help() string {
 	return currentHelp + `With --json the messages and the summary are separate fields.
 
@@ -201,7 +201,7 @@ Examples:
 
 // Run prints the block.
 func (c sessionsContext) Run(ctx context.Context, p *Program) error {
-	scope, err := c.reads(c.ID)
+	scope, err := c.sessionScope(c.ID)
 	if err != nil {
 		return err
 	}
@@ -242,7 +242,7 @@ func (c sessionsContext) Run(ctx context.Context, p *Program) error {
 	})
 }
 
-// degraded says what was missing while answering.
+// degraded prints which parts of an answer were missing.
 func (p *Program) degraded(list []*memsidecarv1.Degradation) {
 	for _, d := range list {
 		p.note("degraded: %s", degradation(d))
@@ -254,17 +254,17 @@ func degradation(d *memsidecarv1.Degradation) string {
 }
 
 type sessionsTopics struct {
-	ID     string `arg:"" optional:"" help:"The session's id."`
-	After  when   `placeholder:"TIME" help:"Only what was said at or after this time. By default in the last seven days."`
-	Before when   `placeholder:"TIME" help:"Only what was said before this time."`
-	Top    *int32 `placeholder:"N" help:"At most this many, 1 to 100 (10)."`
+	ID     string  `arg:"" optional:"" help:"The session's id."`
+	After  timeArg `placeholder:"TIME" help:"Only what was said at or after this time. By default in the last seven days."`
+	Before timeArg `placeholder:"TIME" help:"Only what was said before this time."`
+	Top    *int32  `placeholder:"N" help:"At most this many, 1 to 100 (10)."`
 
 	conversation
 	calls
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (sessionsTopics) Help() string {
 	return `Counts the topics of a session; without an id those of the user, and without --user those of the namespace, as far as the
 channel may see them. BEFORE is the number of messages in the preceding period of the same length.
@@ -277,7 +277,7 @@ Examples:
 
 // Run shows the topics, the most prominent first.
 func (c sessionsTopics) Run(ctx context.Context, p *Program) error {
-	scope, conn, err := c.reach(p, c.sees)
+	scope, conn, err := c.reach(p, c.readScope)
 	if err != nil {
 		return err
 	}

@@ -21,14 +21,14 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// halting is a sidecar that calls halt in the middle of an import and of an export.
-type halting struct {
+// interruptingSidecar is a sidecar that calls halt in the middle of an import or export.
+type interruptingSidecar struct {
 	memsidecarv1.UnimplementedSessionServiceServer
 	halt func()
 	err  error
 }
 
-func (h halting) ImportSession(
+func (h interruptingSidecar) ImportSession(
 	stream grpc.ClientStreamingServer[memsidecarv1.ImportSessionRequest, memsidecarv1.ImportSessionResponse],
 ) error {
 	resp := &memsidecarv1.ImportSessionResponse{Session: &memsidecarv1.Session{Id: "s"}}
@@ -49,7 +49,7 @@ func (h halting) ImportSession(
 	}
 }
 
-func (h halting) ExportSession(
+func (h interruptingSidecar) ExportSession(
 	_ *memsidecarv1.ExportSessionRequest,
 	stream grpc.ServerStreamingServer[memsidecarv1.ExportSessionResponse],
 ) error {
@@ -64,7 +64,7 @@ func (h halting) ExportSession(
 	return stream.Context().Err()
 }
 
-func (h halting) serve(t *testing.T) string {
+func (h interruptingSidecar) serve(t *testing.T) string {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -77,7 +77,7 @@ func (h halting) serve(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// long is a file that does not fit into what a connection holds, so that sending it takes until the other end reads.
+// long writes a file that exceeds the connection's buffers, so that sending blocks until the server reads.
 func long(t *testing.T) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "long.jsonl")
@@ -88,16 +88,16 @@ func long(t *testing.T) string {
 	return file
 }
 
-func TestImportInterrupted(t *testing.T) {
+func TestInterruptedImportReportsProgress(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	command := sessionsImport{File: long(t), Session: "s"}
-	command.Addr, command.TimeZone = halting{halt: cancel}.serve(t), "UTC"
+	command.Addr, command.TimeZone = interruptingSidecar{halt: cancel}.serve(t), "UTC"
 	var out bytes.Buffer
 	err := command.Run(ctx, &Program{Stdout: &out, Stderr: io.Discard})
 	if ExitCode(err) != ExitInterrupted || !strings.Contains(err.Error(), "run it again to complete it, nothing is stored twice") {
 		t.Errorf("%d, %v", ExitCode(err), err)
 	}
-	// The sidecar's count is shown: more than what it had when it was interrupted, and not everything.
+	// The sidecar's count is shown: more than at the interruption, but not everything.
 	if !strings.Contains(out.String(), "added") || strings.Contains(out.String(), " 2000") {
 		t.Errorf("%s", &out)
 	}
@@ -119,7 +119,7 @@ func TestImportRefused(t *testing.T) {
 		},
 	} {
 		command := sessionsImport{File: long(t), Session: "s"}
-		command.Addr, command.TimeZone = halting{err: test.err}.serve(t), "UTC"
+		command.Addr, command.TimeZone = interruptingSidecar{err: test.err}.serve(t), "UTC"
 		err := command.Run(t.Context(), &Program{Stdout: io.Discard, Stderr: io.Discard})
 		if ExitCode(err) != test.code || !strings.Contains(err.Error(), test.says) {
 			t.Errorf("%s: %d, %v", name, ExitCode(err), err)
@@ -127,8 +127,8 @@ func TestImportRefused(t *testing.T) {
 	}
 }
 
-// TestExportInterrupted: the file is as it was before, and nothing is left beside it.
-func TestExportInterrupted(t *testing.T) {
+// TestInterruptedExportKeepsTheFile: The file is unchanged, and no temporary file is left.
+func TestInterruptedExportKeepsTheFile(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "s.json")
 	if err := os.WriteFile(file, []byte("before"), 0o600); err != nil {
@@ -136,7 +136,7 @@ func TestExportInterrupted(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	command := sessionsExport{File: file, Session: "s"}
-	command.Addr, command.TimeZone = halting{halt: cancel}.serve(t), "UTC"
+	command.Addr, command.TimeZone = interruptingSidecar{halt: cancel}.serve(t), "UTC"
 	err := command.Run(ctx, &Program{Stdout: io.Discard, Stderr: io.Discard})
 	if ExitCode(err) != ExitInterrupted {
 		t.Errorf("%d, %v", ExitCode(err), err)
@@ -157,8 +157,8 @@ func TestFileName(t *testing.T) {
 	}
 }
 
-// TestTraceOnAScreen has what a sidecar without models does not: their calls, tools, an error, something degraded.
-func TestTraceOnAScreen(t *testing.T) {
+// TestTraceShowsModelCalls has data that a sidecar without models does not produce: model calls, tools, an error, a degradation.
+func TestTraceShowsModelCalls(t *testing.T) {
 	began := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 	var out bytes.Buffer
 	(&screen{w: &out}).trace(&memsidecarv1.Trace{

@@ -22,7 +22,7 @@ type sessionsAppend struct {
 	Role     string   `enum:"user,assistant,system,tool" default:"user" placeholder:"ROLE" help:"Who spoke: user, assistant, system or tool (${default})."`
 	Speaker  string   `placeholder:"ID" help:"The user id of who spoke, in a group. By default --user."`
 	ID       string   `placeholder:"ID" help:"The message's id: the same id is added once."`
-	Time     when     `placeholder:"TIME" help:"When it was said. By default now."`
+	Time     timeArg  `placeholder:"TIME" help:"When it was said. By default now."`
 	Metadata string   `placeholder:"JSON" help:"A JSON object to store with the message."`
 	File     string   `complete:"file" placeholder:"FILE" help:"Instead of a text, JSONL with one message of the API per line; \"-\" is standard input."`
 	Session  string   `group:"scope" placeholder:"ID" help:"The session; by default the current one, or a new one."`
@@ -33,7 +33,7 @@ type sessionsAppend struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (sessionsAppend) Help() string {
 	return sessionsHelp + `A session that does not exist is created. Without --channel-kind, it belongs to no channel.
 
@@ -44,9 +44,9 @@ Examples:
     echo '{"role": "ROLE_USER", "content": "Hello"}' | memsidecar sessions append -u alice --file -`
 }
 
-// Run appends.
+// Run appends the messages and shows how many were added.
 func (c sessionsAppend) Run(ctx context.Context, p *Program) error {
-	scope, err := c.says()
+	scope, err := c.writeScope()
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func (c sessionsAppend) Run(ctx context.Context, p *Program) error {
 	defer conn.close()
 	resp, err := conn.AppendMessages(ctx, request)
 	if err != nil && c.File != "" && ExitCode(err) == ExitUsage {
-		return usage("%s: %s", inputName(c.File), linesFor(block(answered(err)), lines))
+		return usage("%s: %s", inputName(c.File), linesFor(block(serverMessage(err)), lines))
 	}
 	if err != nil {
 		return err
@@ -78,7 +78,7 @@ func (c sessionsAppend) Run(ctx context.Context, p *Program) error {
 	})
 }
 
-// messages are what to add; of a file with the lines on which they are.
+// messages returns the messages to add; for a file, with their lines.
 func (c sessionsAppend) messages(ctx context.Context, p *Program) (list []*memsidecarv1.Message, lines []int, err error) {
 	one := len(c.Text) > 0
 	if one == (c.File != "") {
@@ -102,7 +102,7 @@ func (c sessionsAppend) messages(ctx context.Context, p *Program) (list []*memsi
 	list, lines, err = readMessages(in)
 	switch {
 	case err != nil:
-		return nil, nil, because(err, "%s", inputName(c.File))
+		return nil, nil, wrapError(err, "%s", inputName(c.File))
 	case len(list) == 0:
 		return nil, nil, usage("%s has no messages", inputName(c.File))
 	case len(list) > maxAppendBatch:
@@ -111,10 +111,10 @@ func (c sessionsAppend) messages(ctx context.Context, p *Program) (list []*memsi
 	return list, lines, nil
 }
 
-// maxAppendBatch is the most that one call takes.
+// maxAppendBatch is the limit of one call.
 const maxAppendBatch = 1000
 
-// readMessages reads a message of the API a line.
+// readMessages reads one message of the API per line.
 func readMessages(in io.Reader) (list []*memsidecarv1.Message, numbers []int, err error) {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, maxRecordBytes)
@@ -131,10 +131,10 @@ func readMessages(in io.Reader) (list []*memsidecarv1.Message, numbers []int, er
 	return list, numbers, lines.Err()
 }
 
-// listed is how the sidecar names a message of a list.
+// listed matches the sidecar's name of a message of a list.
 var listed = regexp.MustCompile(`messages\[(\d+)\]\.?`)
 
-// linesFor names lines instead of positions.
+// linesFor replaces positions by lines.
 func linesFor(message string, lines []int) string {
 	message = strings.TrimPrefix(message, "invalid request: ")
 	return listed.ReplaceAllStringFunc(message, func(found string) string {
@@ -146,7 +146,7 @@ func linesFor(message string, lines []int) string {
 	})
 }
 
-// inputName is what people know an input as.
+// inputName returns the name of an input for messages.
 func inputName(file string) string {
 	if file == "-" {
 		return "standard input"
@@ -154,14 +154,14 @@ func inputName(file string) string {
 	return line(file)
 }
 
-// every is the number of user messages after which messages are considered automatically.
-type every struct {
+// intervalArg is the number of user messages after which messages are considered automatically.
+type intervalArg struct {
 	given bool
-	n     *int32 // nil: not decided here
+	n     *int32 // nil: the default
 }
 
 // UnmarshalText reads a number, or "default".
-func (e *every) UnmarshalText(text []byte) error {
+func (e *intervalArg) UnmarshalText(text []byte) error {
 	e.given, e.n = true, nil
 	if string(text) == "default" {
 		return nil
@@ -175,10 +175,10 @@ func (e *every) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// everyName says in words what a session, or a user's settings, decide.
-func everyName(decided bool, n int32, otherwise string) string {
+// everyName describes the interval of a session or a user.
+func everyName(set bool, n int32, otherwise string) string {
 	switch {
-	case !decided:
+	case !set:
 		return otherwise
 	case n == 0:
 		return "never automatically"
@@ -189,17 +189,17 @@ func everyName(decided bool, n int32, otherwise string) string {
 }
 
 type sessionsUpdate struct {
-	ID            string  `arg:"" optional:"" help:"The session's id."`
-	Title         *string `placeholder:"TITLE" help:"The new title; \"\" is none."`
-	Metadata      *string `placeholder:"JSON" help:"The new metadata: a JSON object; \"\" is none."`
-	MemorizeEvery every   `placeholder:"N" help:"Consider messages after every N user messages; 0 is never, \"default\" as configured."`
+	ID            string      `arg:"" optional:"" help:"The session's id."`
+	Title         *string     `placeholder:"TITLE" help:"The new title; \"\" is none."`
+	Metadata      *string     `placeholder:"JSON" help:"The new metadata: a JSON object; \"\" is none."`
+	MemorizeEvery intervalArg `placeholder:"N" help:"Consider messages after every N user messages; 0 is never, \"default\" as configured."`
 
 	conversation
 	calls
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (sessionsUpdate) Help() string {
 	return currentHelp + `Only what is given is changed.
 
@@ -233,7 +233,7 @@ func (c sessionsUpdate) Run(ctx context.Context, p *Program) error {
 		return err
 	}
 	defer conn.close()
-	if request.Scope, err = c.writes(ctx, conn, c.ID); err != nil {
+	if request.Scope, err = c.ownSessionScope(ctx, conn, c.ID); err != nil {
 		return err
 	}
 	resp, err := conn.UpdateSession(ctx, request)
@@ -252,7 +252,7 @@ type sessionsDelete struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (sessionsDelete) Help() string {
 	return sessionsHelp + `Deletes the messages, the summary and pending considerations; memories from the session stay without --memories.
 With --json every line is the result for one session.
@@ -263,7 +263,7 @@ Examples:
     memsidecar sessions delete -u alice chat-1`
 }
 
-// deleted answers with what was deleted, and of which session: several may have been asked for.
+// deleted shows what was deleted, with the session, because there may be several.
 func (c sessionsDelete) deleted(p *Program, id string, resp *memsidecarv1.DeleteSessionResponse) error {
 	name, err := json.Marshal(id)
 	if err != nil {
@@ -277,7 +277,7 @@ func (c sessionsDelete) deleted(p *Program, id string, resp *memsidecarv1.Delete
 	return err
 }
 
-// Run deletes one after the other.
+// Run deletes the sessions one by one.
 func (c sessionsDelete) Run(ctx context.Context, p *Program) error {
 	conn, err := c.dial(p)
 	if err != nil {
@@ -285,7 +285,7 @@ func (c sessionsDelete) Run(ctx context.Context, p *Program) error {
 	}
 	defer conn.close()
 	return each(c.ID, func(id string) error {
-		scope, err := c.writes(ctx, conn, id)
+		scope, err := c.ownSessionScope(ctx, conn, id)
 		if err != nil {
 			return err
 		}

@@ -20,7 +20,7 @@ type settingsGet struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (settingsGet) Help() string {
 	return `Examples:
 
@@ -29,7 +29,7 @@ func (settingsGet) Help() string {
 
 // Run shows them.
 func (c settingsGet) Run(ctx context.Context, p *Program) error {
-	scope, conn, err := c.reach(p, c.whole)
+	scope, conn, err := c.reach(p, c.userScope)
 	if err != nil {
 		return err
 	}
@@ -61,17 +61,17 @@ func (s *screen) settings(settings *memsidecarv1.UserSettings) {
 }
 
 type settingsSet struct {
-	TimeZone      *string `placeholder:"ZONE" help:"IANA time zone, for example Asia/Shanghai; \"\" is the configured one."`
-	Language      *string `placeholder:"LANGUAGE" help:"BCP 47 language of the prompt block, for example zh; \"\" is the language of the memories."`
-	Paused        *bool   `negatable:"" help:"Stop remembering anything of this user; --no-paused resumes."`
-	MemorizeEvery every   `placeholder:"N" help:"Consider a session after every N messages of this user; 0 is never, \"default\" is as configured."`
+	TimeZone      *string     `placeholder:"ZONE" help:"IANA time zone, for example Asia/Shanghai; \"\" is the configured one."`
+	Language      *string     `placeholder:"LANGUAGE" help:"BCP 47 language of the prompt block, for example zh; \"\" is the language of the memories."`
+	Paused        *bool       `negatable:"" help:"Stop remembering anything of this user; --no-paused resumes."`
+	MemorizeEvery intervalArg `placeholder:"N" help:"Consider a session after every N messages of this user; 0 is never, \"default\" is as configured."`
 
 	person
 	calls
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (settingsSet) Help() string {
 	return `Only what is given is changed.
 
@@ -83,7 +83,7 @@ Examples:
 
 // Run changes the given settings and shows all.
 func (c settingsSet) Run(ctx context.Context, p *Program) error {
-	scope, err := c.whole()
+	scope, err := c.userScope()
 	if err != nil {
 		return err
 	}

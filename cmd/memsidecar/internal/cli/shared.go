@@ -1,8 +1,8 @@
 package cli
 
-// What commands of other packages share with those of this one.
+// Shared with the commands of other packages.
 
-// Table shows rows under their headings: the first columns are words, the others numbers.
+// Table prints rows under their headings: the first columns are text, the others numbers.
 func (p *Program) Table(columns []string, words int, rows [][]string) {
 	t := &table{}
 	for i, name := range columns {

@@ -20,7 +20,7 @@ type statusCommand struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (statusCommand) Help() string {
 	return `Shows the queue, costs, budgets and quotas of the namespace; with --user also those of that user.
 
@@ -41,7 +41,7 @@ func (c statusCommand) Run(ctx context.Context, p *Program) error {
 		return err
 	}
 	defer conn.close()
-	resp, err := conn.GetStatus(ctx, &memsidecarv1.GetStatusRequest{Scope: c.anyone(), UsageDays: int32(c.Days)})
+	resp, err := conn.GetStatus(ctx, &memsidecarv1.GetStatusRequest{Scope: c.optionalScope(), UsageDays: int32(c.Days)})
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func queueCell(q *memsidecarv1.QueueStatus) cell {
 		c.text += ", the oldest since " + date(q.GetOldestPendingTime())
 	}
 	if q.GetFailedCount() > 0 {
-		c.look = yellow
+		c.style = yellow
 	}
 	return c
 }
@@ -79,14 +79,14 @@ func totalCell(q *memsidecarv1.QueueTotal) cell {
 	taken := max(share(q.GetPendingCount(), q.GetMaxPendingCount()), share(q.GetPendingBytes(), q.GetMaxPendingBytes()))
 	switch {
 	case taken >= 1:
-		c.text, c.look = c.text+": more is refused", red
+		c.text, c.style = c.text+": more is refused", red
 	case taken >= 0.8:
-		c.look = yellow
+		c.style = yellow
 	}
 	return c
 }
 
-// share is how much of a limit is used; 0 is no limit.
+// share returns the used part of a limit; 0 is no limit.
 func share(used, limit int64) float64 {
 	if limit == 0 {
 		return 0
@@ -152,7 +152,7 @@ func (s *screen) status(addr string, r *memsidecarv1.GetStatusResponse) {
 	s.usage("today", r.GetUsage().GetToday().GetModels(), r.GetUsage().GetToday().GetCosts())
 }
 
-// breakerCell says how a part is, in a word: what its breaker is called would read as if a part that works were closed.
+// breakerCell describes a component's state in a word. The breaker's own term "closed" would read as if the component did not work.
 func breakerCell(state memsidecarv1.BreakerState) cell {
 	switch state {
 	case memsidecarv1.BreakerState_BREAKER_STATE_OPEN:
@@ -162,7 +162,7 @@ func breakerCell(state memsidecarv1.BreakerState) cell {
 	case memsidecarv1.BreakerState_BREAKER_STATE_CLOSED:
 		return cell{"ok", green}
 	default:
-		return cell{"embedded", green} // inside the process: it has no breaker
+		return cell{"embedded", green} // in this process: without a breaker
 	}
 }
 
@@ -174,7 +174,7 @@ type healthCommand struct {
 	JSON    bool          `group:"output" help:"Print JSON."`
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (healthCommand) Help() string {
 	return `The exit code is 0 only if the status is SERVING. It calls the standard gRPC health service.
 
@@ -184,7 +184,7 @@ Examples:
     HEALTHCHECK CMD ["/memsidecar", "health"]`
 }
 
-// Run asks.
+// Run asks the sidecar whether it serves.
 func (c healthCommand) Run(ctx context.Context, p *Program) error {
 	conn, err := calls{c.sidecarFlag, c.Timeout}.dial(p)
 	if err != nil {
@@ -192,7 +192,7 @@ func (c healthCommand) Run(ctx context.Context, p *Program) error {
 	}
 	defer conn.close()
 	resp, err := grpc_health_v1.NewHealthClient(conn).Check(ctx, &grpc_health_v1.HealthCheckRequest{Service: c.Service})
-	if notThere(err) {
+	if isNotFound(err) {
 		return &Error{Code: ExitNotFound, Message: fmt.Sprintf("the sidecar at %s has no service %q", conn.addr, c.Service), cause: err}
 	}
 	if err != nil {

@@ -16,11 +16,11 @@ type traceCommands struct {
 }
 
 type traceList struct {
-	Kind    string `enum:",${traces}" default:"" placeholder:"KIND" help:"Only of this kind: ${tracelist}."`
-	Turn    string `placeholder:"ID" help:"Only of this turn of the bot."`
-	After   when   `placeholder:"TIME" help:"Only what began at or after this time."`
-	Before  when   `placeholder:"TIME" help:"Only what began before this time."`
-	Session string `group:"scope" placeholder:"ID" help:"Only of this session."`
+	Kind    string  `enum:",${traces}" default:"" placeholder:"KIND" help:"Only of this kind: ${tracelist}."`
+	Turn    string  `placeholder:"ID" help:"Only of this turn of the bot."`
+	After   timeArg `placeholder:"TIME" help:"Only what began at or after this time."`
+	Before  timeArg `placeholder:"TIME" help:"Only what began before this time."`
+	Session string  `group:"scope" placeholder:"ID" help:"Only of this session."`
 
 	pages
 	conversation
@@ -28,11 +28,11 @@ type traceList struct {
 	output
 }
 
-// traceHelp is what is true of all commands about traces.
+// traceHelp is the help that all commands about traces share.
 const traceHelp = `Without --user, the command works on traces without a user.
 `
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (traceList) Help() string {
 	return `Without --user, lists traces without a user. Traces are written in the background: a crash loses the last second.
 With --json every line is one trace.
@@ -43,9 +43,9 @@ Examples:
     memsidecar trace list -u alice --kind retrieve --after 2026-11-20 --turn turn-7`
 }
 
-// Run lists.
+// Run lists the traces.
 func (c traceList) Run(ctx context.Context, p *Program) error {
-	scope, conn, err := c.reach(p, c.sees)
+	scope, conn, err := c.reach(p, c.readScope)
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (c traceList) Run(ctx context.Context, p *Program) error {
 		},
 		row: func(trace *memsidecarv1.Trace) []any {
 			return []any{
-				trace.GetId(), traceName(trace), date(trace.GetStartTime()), took(trace.GetDuration().AsDuration()), trace.GetTurnId(),
+				trace.GetId(), traceName(trace), date(trace.GetStartTime()), formatDuration(trace.GetDuration().AsDuration()), trace.GetTurnId(),
 				trace.GetScope().GetSessionId(), outcome(trace),
 			}
 		},
@@ -83,8 +83,8 @@ func (c traceList) Run(ctx context.Context, p *Program) error {
 
 func traceName(t *memsidecarv1.Trace) string { return nameOf(t.GetKind().String(), tracePrefix) }
 
-// took is a time as people read one: three digits are enough.
-func took(d time.Duration) string {
+// formatDuration returns a duration with three digits.
+func formatDuration(d time.Duration) string {
 	switch {
 	case d >= time.Second:
 		return d.Round(10 * time.Millisecond).String()
@@ -94,7 +94,7 @@ func took(d time.Duration) string {
 	return d.Round(time.Microsecond).String()
 }
 
-// outcome is what came of it, in a line.
+// outcome summarises the outcome in a line.
 func outcome(t *memsidecarv1.Trace) cell {
 	switch {
 	case t.GetError() != "":
@@ -135,7 +135,7 @@ type traceShow struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (traceShow) Help() string {
 	return traceHelp + `Candidates are shown with their current texts. Answers contain the id, for example that of retrieve --json.
 
@@ -147,13 +147,13 @@ Examples:
 
 // Run shows the trace.
 func (c traceShow) Run(ctx context.Context, p *Program) error {
-	scope, conn, err := c.reach(p, c.sees)
+	scope, conn, err := c.reach(p, c.readScope)
 	if err != nil {
 		return err
 	}
 	defer conn.close()
 	resp, err := conn.GetTrace(ctx, &memsidecarv1.GetTraceRequest{Scope: scope, TraceId: c.ID, IncludeSession: c.WithSession})
-	if notThere(err) && scope.GetUserId() == "" {
+	if isNotFound(err) && scope.GetUserId() == "" {
 		return &Error{Code: ExitNotFound, Message: err.Error() + "; if the call named a user, add --user", cause: err}
 	}
 	if err != nil {
@@ -180,18 +180,18 @@ func (c traceShow) Run(ctx context.Context, p *Program) error {
 	})
 }
 
-// candidateTexts finds what candidates say: a trace has their ids.
+// candidateTexts finds the texts of candidates: a trace only has their ids.
 type candidateTexts struct {
 	conn  *connection
 	scope *memsidecarv1.Scope
 	found []string
 }
 
-// gone is what stands for the text of what was deleted since, or is not visible from here.
-const gone = "(deleted since)"
+// missingText replaces the text of a deleted or invisible memory.
+const missingText = "(deleted since)"
 
 func (c *candidateTexts) find(ctx context.Context, candidate *memsidecarv1.TraceCandidate) error {
-	text := gone
+	text := missingText
 	var err error
 	if candidate.GetMemoryId() != "" {
 		var resp *memsidecarv1.GetMemoryResponse
@@ -207,12 +207,12 @@ func (c *candidateTexts) find(ctx context.Context, candidate *memsidecarv1.Trace
 		if resp, err = c.conn.ListMessages(ctx, &memsidecarv1.ListMessagesRequest{Scope: scope, PageSize: 1, StartPosition: candidate.GetPosition()}); err == nil {
 			for _, m := range resp.GetMessages() {
 				if m.GetPosition() == candidate.GetPosition() {
-					text = who(m.GetMessage()) + ": " + m.GetMessage().GetContent()
+					text = speakerName(m.GetMessage()) + ": " + m.GetMessage().GetContent()
 				}
 			}
 		}
 	}
-	if err != nil && forGood(err) {
+	if err != nil && isFatal(err) {
 		return err
 	}
 	c.found = append(c.found, text)
@@ -230,7 +230,7 @@ func (s *screen) trace(t *memsidecarv1.Trace, texts []string) {
 	s.fields(
 		"trace", t.GetId(), "of", cell{traceName(t), bold}, "user", cmp.Or(scope.GetUserId(), "none"), "namespace", scope.GetNamespace(),
 		"channel", channelName(scope), "agent", scope.GetAgentId(), "session", scope.GetSessionId(), "turn", t.GetTurnId(),
-		"OpenTelemetry", t.GetOtelTraceId(), "began", exactly(t), "took", took(t.GetDuration().AsDuration()),
+		"OpenTelemetry", t.GetOtelTraceId(), "began", preciseTime(t), "took", formatDuration(t.GetDuration().AsDuration()),
 		"error", cell{t.GetError(), red}, "degraded", cell{strings.Join(degraded, "; "), yellow},
 	)
 	switch {
@@ -245,8 +245,8 @@ func (s *screen) trace(t *memsidecarv1.Trace, texts []string) {
 	s.toolCalls(t)
 }
 
-// exactly is when it began, to the millisecond: traces are compared with logs.
-func exactly(t *memsidecarv1.Trace) string {
+// preciseTime returns the start with milliseconds, for comparison with logs.
+func preciseTime(t *memsidecarv1.Trace) string {
 	return t.GetStartTime().AsTime().Local().Format("2006-01-02 15:04:05.000")
 }
 
@@ -257,7 +257,7 @@ func (s *screen) retrieveTrace(r *memsidecarv1.RetrieveTrace, texts []string) {
 		r.GetQuery(),
 		"top k",
 		r.GetTopK(),
-		"min score",
+		"min relevance",
 		fmt.Sprintf("%.2f", r.GetMinRelevance()),
 		"as of",
 		date(r.GetReadTime()),
@@ -281,13 +281,13 @@ func (s *screen) retrieveTrace(r *memsidecarv1.RetrieveTrace, texts []string) {
 	for i, candidate := range r.GetCandidates() {
 		what := candidate.GetMemoryId()
 		if what == "" {
-			what = spot(candidate.GetSessionId(), candidate.GetPosition())
+			what = messageLocation(candidate.GetSessionId(), candidate.GetPosition())
 		}
 		score, returned := cell{fmt.Sprintf("%.2f", candidate.GetScore()), dim}, cell{"no", dim}
 		if candidate.GetReturned() {
-			score.look, returned = green, cell{"yes", green}
+			score.style, returned = green, cell{"yes", green}
 		}
-		t.row(score, returned, what, texts[i], cell{why(candidate.GetParts()), dim})
+		t.row(score, returned, what, texts[i], cell{scoreText(candidate.GetParts()), dim})
 	}
 	s.print(t)
 }
@@ -332,8 +332,8 @@ func (s *screen) modelCalls(t *memsidecarv1.Trace) {
 		if call.GetError() != "" {
 			result = cell{call.GetError(), red}
 		}
-		calls.row(took(call.GetStartTime().AsTime().Sub(t.GetStartTime().AsTime())), call.GetPart(), call.GetModel(),
-			took(call.GetLatency().AsDuration()), call.GetInputTokenCount(), call.GetOutputTokenCount(), result)
+		calls.row(formatDuration(call.GetStartTime().AsTime().Sub(t.GetStartTime().AsTime())), call.GetPart(), call.GetModel(),
+			formatDuration(call.GetLatency().AsDuration()), call.GetInputTokenCount(), call.GetOutputTokenCount(), result)
 	}
 	s.print(calls)
 }
@@ -355,7 +355,7 @@ func (s *screen) toolCalls(t *memsidecarv1.Trace) {
 	for _, call := range t.GetToolCalls() {
 		duration := ""
 		if call.GetDuration() != nil {
-			duration = took(call.GetDuration().AsDuration())
+			duration = formatDuration(call.GetDuration().AsDuration())
 		}
 		calls.row(call.GetName(), call.GetArgumentsJson(), call.GetResult(), call.GetStatus(), duration)
 	}

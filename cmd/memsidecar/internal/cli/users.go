@@ -21,7 +21,7 @@ type usersList struct {
 	output
 }
 
-// Help has examples.
+// Help implements kong.HelpProvider.
 func (usersList) Help() string {
 	return `The last activity is when a message or a memory was last stored, to within ten minutes. With --json every line is one user.
 
@@ -32,7 +32,7 @@ Examples:
     memsidecar users list --all --json | jq -r .user_id`
 }
 
-// Run lists.
+// Run lists users.
 func (c usersList) Run(ctx context.Context, p *Program) error {
 	conn, err := c.dial(p)
 	if err != nil {

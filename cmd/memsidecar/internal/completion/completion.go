@@ -1,5 +1,5 @@
-// Package completion completes command lines in shells. The shells' scripts are small: they ask the program itself, which
-// walks the same model of commands and flags that parses the line, so that nothing has to be generated.
+// Package completion completes command lines in shells. The shells' small scripts call the program itself, which walks the same model of
+// commands and flags as the parser, so nothing has to be generated.
 package completion
 
 import (
@@ -41,12 +41,12 @@ func (c Command) Run(k *kong.Kong) error {
 	return err
 }
 
-// Words is what the scripts call: it completes the last of the words.
+// Words is the command that the scripts call: it completes the last of the words.
 type Words struct {
 	Words []string `arg:"" optional:"" passthrough:""`
 }
 
-// Run prints a candidate a line, with a tab and its description; or only ":files" where a file is wanted.
+// Run prints one candidate per line, with a tab and its description; or only ":files" to complete file names.
 func (c Words) Run(k *kong.Kong) error {
 	words := c.Words
 	if len(words) > 0 && words[0] == "--" {
@@ -75,18 +75,18 @@ func complete(root *kong.Node, words []string) []string {
 	return at.candidates(last)
 }
 
-// position is where in a command line the word to complete is.
+// position is the place of the word to complete in the command line.
 type position struct {
 	node       *kong.Node
-	arguments  int        // that were given
-	value      *kong.Flag // whose value comes next
+	arguments  int        // number of arguments given
+	value      *kong.Flag // flag whose value is next
 	onlyValues bool       // after "--"
 }
 
-// pass goes beyond a word.
+// pass moves past a word.
 func (p *position) pass(word string) {
 	if p.value != nil {
-		if word != "=" { // bash makes it a word of its own
+		if word != "=" { // bash splits at "="
 			p.value = nil
 		}
 		return
@@ -177,7 +177,7 @@ func (p *position) flags(word string) []string {
 	return list
 }
 
-// values completes a value; of a list, the last one.
+// values completes a value; in a list, the last one.
 func values(value *kong.Value, before, word string) []string {
 	if value.Tag.Get("complete") == "file" {
 		return []string{files}

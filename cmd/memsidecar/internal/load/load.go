@@ -10,27 +10,27 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// longest is the latency above which no distinction is made.
-const longest = 5 * time.Minute
+// maxLatency is the largest latency that is recorded exactly.
+const maxLatency = 5 * time.Minute
 
-// Limits bound a run: it ends with the first that is reached. One of Duration and Calls must be set.
+// Limits end a run when the first of them is reached. Duration or Calls must be set.
 type Limits struct {
-	Callers  int           // at once, each with one call at a time
-	Duration time.Duration // after it no call is begun but the first; 0 is no limit
-	Calls    int64         // calls begun by all callers together; 0 is no limit
+	Callers  int           // concurrent callers, each with one call at a time
+	Duration time.Duration // no call starts later, except the first
+	Calls    int64         // total number of calls
 }
 
-// Answer is what a call came to.
+// Answer is the result of a call.
 type Answer struct {
 	Degraded bool
-	// Overtaken is that the user was forgotten while the call was under way, and that it was refused for that: as it should be.
+	// Overtaken means that the call was refused because its user was being forgotten, which is correct.
 	Overtaken bool
 }
 
 // Call makes the n-th call of a run, counted from 0.
 type Call func(ctx context.Context, n int64) (Answer, error)
 
-// Stats is what the callers of a run saw. Latencies are of calls that were answered without an error.
+// Stats are the results of a run. Latencies are those of calls without an error.
 type Stats struct {
 	Calls    int64 // answered without an error
 	Errors   int64
@@ -39,10 +39,10 @@ type Stats struct {
 	FirstError error
 	Elapsed    time.Duration
 
-	latencies *hdrhistogram.Histogram // of microseconds
+	latencies *hdrhistogram.Histogram // in microseconds
 }
 
-// Run calls until a limit is reached or the context ends. Calls that the end of the context cut off do not count.
+// Run makes calls until a limit is reached or the context ends. Calls that are cancelled by the context do not count.
 func Run(ctx context.Context, limits Limits, call Call) Stats {
 	r := run{limits: limits, call: call}
 	started := time.Now()
@@ -54,7 +54,7 @@ func Run(ctx context.Context, limits Limits, call Call) Stats {
 	var callers sync.WaitGroup
 	for range limits.Callers {
 		callers.Go(func() {
-			own := newStats() // of each caller, so that they do not wait for each other
+			own := newStats() // one per caller, so that they do not wait for each other
 			r.caller(ctx, &own)
 			mu.Lock()
 			defer mu.Unlock()
@@ -97,11 +97,11 @@ func (r *run) caller(ctx context.Context, s *Stats) {
 			s.Degraded++
 		}
 		s.Calls++
-		_ = s.latencies.RecordValue(min(took, longest).Microseconds()) // the only error is a value out of range
+		_ = s.latencies.RecordValue(min(took, maxLatency).Microseconds()) // the only error is a value out of range
 	}
 }
 
-// take returns the number of the next call, if there is to be one.
+// take returns the number of the next call, if another may start.
 func (r *run) take() (n int64, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -115,7 +115,7 @@ func (r *run) take() (n int64, ok bool) {
 }
 
 func newStats() Stats {
-	return Stats{latencies: hdrhistogram.New(1, longest.Microseconds(), 3)}
+	return Stats{latencies: hdrhistogram.New(1, maxLatency.Microseconds(), 3)}
 }
 
 func (s *Stats) add(other *Stats) {
@@ -128,7 +128,7 @@ func (s *Stats) add(other *Stats) {
 	s.latencies.Merge(other.latencies)
 }
 
-// PerSecond is how many calls a second were answered.
+// PerSecond returns the answered calls per second.
 func (s *Stats) PerSecond() float64 {
 	if s.Elapsed <= 0 {
 		return 0
@@ -136,7 +136,7 @@ func (s *Stats) PerSecond() float64 {
 	return float64(s.Calls) / s.Elapsed.Seconds()
 }
 
-// Percentile is the latency that p percent of the calls did not exceed; 100 is the longest. It is true to 0.1%.
+// Percentile returns the latency that p percent of the calls did not exceed, within 0.1 %. 100 is the maximum.
 func (s *Stats) Percentile(p float64) time.Duration {
 	return time.Duration(s.latencies.ValueAtPercentile(p)) * time.Microsecond
 }

@@ -37,12 +37,12 @@ func TestRunCountsWhatCallersSaw(t *testing.T) {
 	}
 }
 
-// TestRunEnds: a caller has at most one call at a time, and none is begun after the end.
+// TestRunEnds: A caller makes one call at a time, and starts none after the end.
 func TestRunEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	const callers = 3
-	atOnce := make(chan struct{}, callers)
+	running := make(chan struct{}, callers)
 	var begun sync.WaitGroup
 	begun.Add(callers)
 	go func() {
@@ -51,7 +51,7 @@ func TestRunEnds(t *testing.T) {
 	}()
 	stats := load.Run(ctx, load.Limits{Callers: callers, Duration: time.Hour}, func(ctx context.Context, _ int64) (load.Answer, error) {
 		select {
-		case atOnce <- struct{}{}:
+		case running <- struct{}{}:
 		default:
 			t.Error("more calls than callers")
 			return load.Answer{}, nil
@@ -65,8 +65,8 @@ func TestRunEnds(t *testing.T) {
 	}
 }
 
-// TestRunOfNoTime: something is measured, however late the callers come.
-func TestRunOfNoTime(t *testing.T) {
+// TestShortRunMeasuresOneCall: One call is measured even if the time is over before the callers start.
+func TestShortRunMeasuresOneCall(t *testing.T) {
 	stats := load.Run(t.Context(), load.Limits{Callers: 3, Duration: 1}, func(context.Context, int64) (load.Answer, error) { return load.Answer{}, nil })
 	if stats.Calls != 1 {
 		t.Errorf("%d calls", stats.Calls)
@@ -86,7 +86,7 @@ func TestPercentiles(t *testing.T) {
 
 func TestTexts(t *testing.T) {
 	seen := map[string]int{}
-	for n := range 10_000 { // the most that bench allows
+	for n := range 10_000 { // bench's maximum
 		text := load.Statement(n)
 		if before, ok := seen[text]; ok {
 			t.Fatalf("%q is both number %d and %d", text, before, n)

@@ -14,40 +14,40 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// Kind is one of the calls that a mix has.
+// Kind is a kind of call in a mix.
 type Kind struct {
 	Name  string
-	Share float64 // of the arrivals, relative to the other kinds'
+	Share float64 // share of the arrivals, relative to other kinds
 	Call  Call
 }
 
-// Mix is a load that does not wait for its answers: calls arrive by a Poisson process, as those of many independent bots do.
-// A sidecar that stalls is met by all that arrive meanwhile, and each one's latency counts from when it was due. (Callers who
-// wait for their answer leave just those out: "coordinated omission".)
+// Mix is a load that does not wait for its answers: calls arrive in a Poisson process, like those of many independent bots. A stall of
+// the sidecar affects all calls that arrive during it, and each latency counts from when the call was due. Callers who wait for an answer
+// would miss these calls ("coordinated omission").
 type Mix struct {
-	Rate     float64 // arrivals a second, of all kinds together
+	Rate     float64 // total arrivals per second
 	Duration time.Duration
-	// InFlight bounds the calls under way. One that arrives when there are as many is shed: it is counted and not made.
+	// InFlight limits the concurrent calls. Above the limit an arriving call is shed: counted and not made.
 	InFlight int
 	Kinds    []Kind
-	Seed     uint64 // equal ones give the same arrivals
+	Seed     uint64 // equal seeds give the same arrivals
 }
 
-// drainLimit is how long calls that are under way at the end may take. What then has no answer counts as an error.
+// drainLimit is the time for calls that are in progress at the end. Later answers count as errors.
 const drainLimit = 2 * time.Minute
 
-// OpenStats is what a kind's callers saw. Latencies count from when a call was due to its answer, of calls without an error.
+// OpenStats are the results of a kind of call. Latencies are those of calls without an error, from when a call was due to its answer.
 type OpenStats struct {
 	Name string
 	Stats
 	Offered int64 // arrived
-	Shed    int64 // arrived while as many as allowed were under way, and were not made
-	// Overtaken were refused because their user was being forgotten. They are among the answered ones.
+	Shed    int64 // not made, because of InFlight
+	// Overtaken is the number of calls that were refused because their user was being forgotten. They count as answered.
 	Overtaken int64
 	Codes     map[codes.Code]int64
 }
 
-// Run makes the calls of the mix until its duration is over or the context ends, and waits for the answers. The order is that
+// Run makes the calls of the mix until its duration is over or the context ends, and waits for the answers. The results are in the order
 // of the kinds.
 func (m Mix) Run(ctx context.Context) []OpenStats {
 	calling, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -79,7 +79,7 @@ func (m Mix) Run(ctx context.Context) []OpenStats {
 		return true
 	})
 	elapsed := time.Since(started)
-	stopDraining := context.AfterFunc(ctx, cancel) // interrupted: nobody waits for the rest
+	stopDraining := context.AfterFunc(ctx, cancel) // interrupted: the rest is cancelled
 	defer stopDraining()
 	late := time.AfterFunc(drainLimit, cancel)
 	defer late.Stop()
@@ -92,8 +92,8 @@ func (m Mix) Run(ctx context.Context) []OpenStats {
 	return results
 }
 
-// arrivals tells when calls are due, and of which kind they are, until told to stop.
-func (m Mix) arrivals(due func(after time.Duration, kind int) (goOn bool)) {
+// arrivals yields the times and kinds of calls until the consumer stops.
+func (m Mix) arrivals(due func(after time.Duration, kind int) (ok bool)) {
 	random := rand.New(rand.NewPCG(m.Seed, 3)) //nolint:gosec // when made-up calls are made
 	whole := 0.0
 	for _, k := range m.Kinds {
@@ -115,7 +115,7 @@ func (m Mix) arrivals(due func(after time.Duration, kind int) (goOn bool)) {
 	}
 }
 
-// until waits for a time that may have passed, and reports false when the context has ended.
+// until waits for a time, and reports false if the context has ended.
 func until(ctx context.Context, due time.Time) bool {
 	wait := time.Until(due)
 	if wait <= 0 {
@@ -124,7 +124,7 @@ func until(ctx context.Context, due time.Time) bool {
 	return background.Sleep(ctx, wait)
 }
 
-// openKind gathers what the callers of a kind see. Offered and Shed belong to the goroutine that makes calls arrive.
+// openKind collects the results of one kind of call. Offered and Shed belong to the goroutine that generates the arrivals.
 type openKind struct {
 	Call Call
 	OpenStats
@@ -151,23 +151,23 @@ func (k *openKind) carryOut(ctx context.Context, n int64, due time.Time) {
 		k.Overtaken++
 	}
 	k.Calls++
-	_ = k.latencies.RecordValue(min(took, longest).Microseconds()) // the only error is a value out of range
+	_ = k.latencies.RecordValue(min(took, maxLatency).Microseconds()) // the only error is a value out of range
 }
 
-// Calls are those that a mix may have, by name.
+// Calls returns the calls that a mix may have, by name.
 func (t *Target) Calls() map[string]Call {
 	return map[string]Call{"retrieve": t.Retrieve, "consider": t.Consider, "forget": t.Forget}
 }
 
-// Forget is a Call that forgets one user after the other.
+// Forget is a Call that forgets the users in turn.
 func (t *Target) Forget(ctx context.Context, n int64) (Answer, error) {
 	t.forgets.Store(true)
-	_, err := t.Client.ForgetUser(ctx, &memsidecarv1.ForgetUserRequest{Scope: t.whole(t.userOf(n))})
+	_, err := t.Client.ForgetUser(ctx, &memsidecarv1.ForgetUserRequest{Scope: t.userScope(t.userOf(n))})
 	return Answer{}, err
 }
 
-// Waiting is how many dialogues of the target's namespace wait to be considered.
-func (t *Target) Waiting(ctx context.Context) (int64, error) {
+// Pending is how many dialogues of the target's namespace wait to be considered.
+func (t *Target) Pending(ctx context.Context) (int64, error) {
 	resp, err := t.Client.GetStatus(ctx, &memsidecarv1.GetStatusRequest{Scope: &memsidecarv1.Scope{Namespace: t.Namespace}})
 	return resp.GetQueue().GetPendingCount(), err
 }

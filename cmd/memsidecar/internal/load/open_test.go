@@ -14,8 +14,8 @@ import (
 	"github.com/memsidecar/memsidecar/cmd/memsidecar/internal/load"
 )
 
-// TestArrivals: calls arrive as often as they should, in their shares, whatever the answers take.
-func TestArrivals(t *testing.T) {
+// TestArrivalsFollowTheRate: Calls arrive at the configured rate and shares, however long answers take.
+func TestArrivalsFollowTheRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := func(context.Context, int64) (load.Answer, error) {
 			time.Sleep(time.Second)
@@ -41,10 +41,10 @@ func TestArrivals(t *testing.T) {
 	})
 }
 
-// TestStallsAreSeen: a stall is in the latency of all that was due meanwhile, and not only of the one call that waited.
-func TestStallsAreSeen(t *testing.T) {
+// TestStallsCountInLatencies: A stall adds to the latency of all calls that were due during it, not only of the one call that waited.
+func TestStallsCountInLatencies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		one := make(chan struct{}, 1) // no mutex: the bubble's time stands still while one is waited for
+		one := make(chan struct{}, 1) // a channel, because time in a synctest bubble stops while a mutex is awaited
 		var stall sync.Once
 		results := load.Mix{Rate: 100, Duration: 20 * time.Second, InFlight: 10_000, Kinds: []load.Kind{{
 			Name: "calls", Share: 1, Call: func(context.Context, int64) (load.Answer, error) {
@@ -55,15 +55,15 @@ func TestStallsAreSeen(t *testing.T) {
 			},
 		}}}.Run(t.Context())
 		r := results[0]
-		// Half of the calls were due in the ten seconds, and waited five in the mean.
+		// Half of the calls were due during the ten seconds, and waited five on average.
 		if r.Percentile(40) > time.Second || r.Percentile(75) < 4*time.Second || r.Percentile(75) > 6*time.Second || r.Percentile(100) < 9*time.Second {
 			t.Errorf("p40 %s, p75 %s, longest %s of %d calls", r.Percentile(40), r.Percentile(75), r.Percentile(100), r.Calls)
 		}
 	})
 }
 
-// TestSheds: more than allowed are not under way at once, what is shed is counted, and what never ends is cut off.
-func TestSheds(t *testing.T) {
+// TestCallsAboveTheLimitAreShed: Calls above the limit are shed and counted. Calls that do not return are cancelled.
+func TestCallsAboveTheLimitAreShed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		results := load.Mix{Rate: 100, Duration: 10 * time.Second, InFlight: 3, Kinds: []load.Kind{{
 			Name: "calls", Share: 1, Call: func(ctx context.Context, n int64) (load.Answer, error) {
@@ -81,8 +81,8 @@ func TestSheds(t *testing.T) {
 	})
 }
 
-// TestOpenEnds: an interruption ends it at once, and what it cut off is not waited for.
-func TestOpenEnds(t *testing.T) {
+// TestInterruptedOpenLoadEndsImmediately: An interruption ends the run immediately, without waiting for cancelled calls.
+func TestInterruptedOpenLoadEndsImmediately(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()

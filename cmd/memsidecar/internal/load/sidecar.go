@@ -21,20 +21,20 @@ type Client interface {
 	memsidecarv1.AdminServiceClient
 }
 
-// Target is a sidecar and the made-up users in it.
+// Target is a sidecar with generated users.
 type Target struct {
 	Client    Client
 	Namespace string
-	// Prefix is the prefix of the users' ids, which no other users have.
+	// Prefix is the prefix of the users' ids. No other user has it.
 	Prefix   string
 	Users    int
-	Memories int // of each user
+	Memories int // per user
 
 	forgets atomic.Bool // Forget was called
 }
 
-// atOnce is how many users are prepared or removed at once.
-const atOnce = 8
+// concurrency is how many users are prepared or removed concurrently.
+const concurrency = 8
 
 func (t *Target) scope(user int) *memsidecarv1.Scope {
 	return &memsidecarv1.Scope{
@@ -43,16 +43,15 @@ func (t *Target) scope(user int) *memsidecarv1.Scope {
 	}
 }
 
-// whole is the scope of all that there is of a user.
-func (t *Target) whole(user int) *memsidecarv1.Scope {
+// userScope is the scope of a whole user.
+func (t *Target) userScope(user int) *memsidecarv1.Scope {
 	return &memsidecarv1.Scope{Namespace: t.Namespace, UserId: t.scope(user).GetUserId()}
 }
 
-// userOf spreads the calls over the users evenly.
+// userOf distributes the calls evenly over the users.
 func (t *Target) userOf(n int64) int { return int(n % int64(t.Users)) }
 
-// Prepare stores the users' memories and calls progress after each user. It may be called again for the same target, and
-// then adds nothing.
+// Prepare stores the users' memories and calls progress after each user. A second call for the same target adds nothing.
 func (t *Target) Prepare(ctx context.Context, progress func()) error {
 	return t.each(ctx, func(ctx context.Context, user int) error {
 		if err := t.importUser(ctx, user); err != nil {
@@ -85,14 +84,14 @@ func (t *Target) importUser(ctx context.Context, user int) error {
 	return err
 }
 
-// Retrieve is a Call that asks for the memories of one user after the other.
+// Retrieve is a Call that retrieves memories of the users in turn.
 func (t *Target) Retrieve(ctx context.Context, n int64) (Answer, error) {
 	resp, err := t.Client.Retrieve(ctx, &memsidecarv1.RetrieveRequest{Scope: t.scope(t.userOf(n)), Query: Question(n)})
 	return Answer{Degraded: len(resp.GetDegraded()) > 0}, err
 }
 
-// Consider is a Call that hands over a short dialogue of one user after the other and does not wait for its outcome. Where users
-// are forgotten meanwhile, it may be refused for that.
+// Consider is a Call that sends a short dialogue of the users in turn and does not wait for its outcome. It may be refused for users who
+// are being forgotten.
 func (t *Target) Consider(ctx context.Context, n int64) (Answer, error) {
 	_, err := t.Client.ConsiderMemorizing(ctx, &memsidecarv1.ConsiderMemorizingRequest{Scope: t.scope(t.userOf(n)), Messages: Dialogue(n)})
 	if status.Code(err) == codes.FailedPrecondition && t.forgets.Load() {
@@ -101,7 +100,7 @@ func (t *Target) Consider(ctx context.Context, n int64) (Answer, error) {
 	return Answer{}, err
 }
 
-// Dialogue is a short one that is worth remembering. Equal numbers give equal dialogues.
+// Dialogue returns a short dialogue that is worth remembering. Equal numbers give equal dialogues.
 func Dialogue(n int64) []*memsidecarv1.Message {
 	answer := "Thank you for telling me. I will keep that in mind when we talk about it again."
 	if n&1 == 1 {
@@ -113,14 +112,14 @@ func Dialogue(n int64) []*memsidecarv1.Message {
 	}
 }
 
-// Remove forgets the users and returns how many of their memories and considerations were deleted. It goes on after an
-// error, so that as little as possible is left behind.
+// Remove forgets the users and returns how many of their memories and considerations were deleted. It continues after an error, to leave
+// as little as possible.
 func (t *Target) Remove(ctx context.Context) (memories, considerations int64, err error) {
 	var m, c atomic.Int64
 	errs := make([]error, t.Users)
 	err = t.each(ctx, func(ctx context.Context, user int) error {
 		resp, err := t.Client.ForgetUser(ctx, &memsidecarv1.ForgetUserRequest{
-			Scope: t.whole(user),
+			Scope: t.userScope(user),
 		})
 		m.Add(resp.GetMemoryCount())
 		c.Add(resp.GetConsiderationCount())
@@ -132,7 +131,7 @@ func (t *Target) Remove(ctx context.Context) (memories, considerations int64, er
 	return m.Load(), c.Load(), errors.Join(err, firstOf(errs))
 }
 
-// firstOf is one error for all of a kind: they tend to have one cause.
+// firstOf returns one error for all errors of a kind, which usually have one cause.
 func firstOf(errs []error) error {
 	var first error
 	count := 0
@@ -151,10 +150,10 @@ func firstOf(errs []error) error {
 	return first
 }
 
-// each calls fn for every user, a few at once, until one fails.
+// each calls fn for every user, some concurrently, until one fails.
 func (t *Target) each(ctx context.Context, fn func(ctx context.Context, user int) error) error {
 	group, until := errgroup.WithContext(ctx)
-	group.SetLimit(atOnce)
+	group.SetLimit(concurrency)
 	for user := range t.Users {
 		if until.Err() != nil {
 			break

@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 )
 
-// words are what made-up texts are about, the same number in each language.
+// words are the vocabulary of generated texts, with the same number of entries in each language.
 type words struct {
 	statement, question, said []string // with the verb %s for a thing and a place
 	things, places            []string
@@ -69,8 +69,7 @@ func language(n int) words {
 	return chinese()
 }
 
-// Statement is the n-th memory of a made-up user. No two numbers give the same text, and neighbours are about different
-// things and places.
+// Statement returns the n-th memory of a generated user. Each number gives another text, and consecutive ones differ in topic and place.
 func Statement(n int) string {
 	w := language(n)
 	template, rest := n/2%len(w.statement), n/2/len(w.statement)
@@ -83,13 +82,13 @@ func Statement(n int) string {
 	return text
 }
 
-// Question is something a made-up user asks. Equal numbers give equal texts.
+// Question returns a generated user's query. Equal numbers give equal texts.
 func Question(n int64) string {
 	w := language(int(n & 1))
 	return pick(w, w.question, n)
 }
 
-// said is something a made-up user says that is worth remembering. Equal numbers give equal texts.
+// said returns a message that is worth remembering. Equal numbers give equal texts.
 func said(n int64) string {
 	w := language(int(n & 1))
 	return pick(w, w.said, n)

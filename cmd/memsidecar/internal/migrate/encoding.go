@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// Text is what a file says, without a byte order mark. Reading it ends with an error where it is not UTF-8.
+// Text reads a file as UTF-8 without a byte order mark. Reading other text returns a NotTextError.
 func Text(r io.Reader) (io.Reader, error) {
 	in, err := begin(r)
 	if err != nil {
@@ -17,7 +17,7 @@ func Text(r io.Reader) (io.Reader, error) {
 	return &text{in: in, at: 1}, nil
 }
 
-// NotTextError is where a text ends to be one.
+// NotTextError names the place where a file is not text.
 type NotTextError struct {
 	Line    int
 	Problem string
@@ -26,14 +26,14 @@ type NotTextError struct {
 // Error implements error.
 func (e *NotTextError) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e.Problem) }
 
-// text is text that is looked at while it is read.
+// text is a reader that checks the encoding.
 type text struct {
 	in    *bufio.Reader
 	at    int    // the line
-	begun []byte // of the line, or of its end if it is long
+	begun []byte // the start of the line, or its end if it is long
 }
 
-// maxBegun is how much of a line is looked at to tell its encoding.
+// maxBegun limits the part of a line from which the encoding is guessed.
 const maxBegun = 4 << 10
 
 // Read implements io.Reader.
@@ -50,7 +50,7 @@ func (t *text) Read(b []byte) (int, error) {
 		}
 		rest = rest[len(line):]
 		t.begun = append(t.begun, line...)
-		if problem, _ := encodingProblem(whole(t.begun, ended >= 0)); problem != "" {
+		if problem, _ := encodingProblem(completeRunes(t.begun, ended >= 0)); problem != "" {
 			return 0, &NotTextError{t.at, problem}
 		}
 		switch {
@@ -64,15 +64,15 @@ func (t *text) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// whole is text without a character that was not read to its end.
-func whole(data []byte, ended bool) []byte {
+// completeRunes returns data without an incomplete rune at its end.
+func completeRunes(data []byte, ended bool) []byte {
 	if ended {
 		return data
 	}
 	return data[:len(data)-len(cut(data))]
 }
 
-// cut is the beginning of a character at the end of data.
+// cut returns the start of a rune at the end of data.
 func cut(data []byte) []byte {
 	for i := len(data) - 1; i >= 0 && i >= len(data)-utf8.UTFMax; i-- {
 		if utf8.RuneStart(data[i]) {

@@ -8,14 +8,13 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// mem0Lists are what mem0 calls a list of memories: get_all has "results", an export by a schema often "memories".
+// mem0Lists are the keys of lists of memories: get_all has "results", an export with a schema often "memories".
 var mem0Lists = []string{"results", "memories"}
 
-// mem0Texts are what mem0 calls a memory's text: its API, the payload in its vector database, and schemas of exports.
+// mem0Texts are the keys of a memory's text in the API, in the payload of the vector database, and in schemas of exports.
 var mem0Texts = []string{"memory", "data", "text", "content"}
 
-// categories are the kinds of mem0's categories that have one; the others hold facts.
-// https://docs.mem0.ai/platform/features/custom-categories
+// categories maps mem0's categories to kinds. The others are facts.
 var categories = []struct {
 	name string
 	kind memsidecarv1.MemoryKind
@@ -27,13 +26,13 @@ var categories = []struct {
 	{"milestones", memsidecarv1.MemoryKind_MEMORY_KIND_EXPERIENCE},
 }
 
-// Mem0 reads memories of mem0: what get_all returns, with or without pages, a plain list, or a memory a line.
+// Mem0 reads memories of mem0: the result of get_all, with or without pages, a plain list, or one memory per line.
 func Mem0(in io.Reader, o Options, sink Sink) error {
 	about, err := records(in, mem0Lists, sink, func(line int, fields map[string]json.RawMessage) error {
 		r := newRow(fields, o)
 		item, err := mem0Item(r, line)
 		if err != nil {
-			sink.bad(line, "%v", err)
+			sink.reject(line, "%v", err)
 			return nil
 		}
 		return sink.Item(item)
@@ -42,10 +41,10 @@ func Mem0(in io.Reader, o Options, sink Sink) error {
 		return err
 	}
 	if next := string(about["next"]); next != "" && next != "null" && next != `""` {
-		sink.bad(0, "it is one page of several: get the others, too, or ask for more a page")
+		sink.reject(0, "it is one page of several: get the others, too, or ask for more a page")
 	}
 	if relations := string(about["relations"]); relations != "" && relations != "null" && relations != "[]" {
-		sink.aside(0, "relations of the graph are not taken, only memories")
+		sink.skipLine(0, "relations of the graph are not taken, only memories")
 	}
 	return nil
 }
@@ -77,7 +76,7 @@ func mem0Item(r *row, line int) (Item, error) {
 	return item, nil
 }
 
-// mem0Kind is what the metadata says, else what the categories say.
+// mem0Kind returns the kind from the metadata, otherwise from the categories.
 func mem0Kind(r *row) memsidecarv1.MemoryKind {
 	metadata := object(r.fields["metadata"])
 	for _, name := range []string{"kind", "type", "category"} {
@@ -87,7 +86,7 @@ func mem0Kind(r *row) memsidecarv1.MemoryKind {
 		}
 	}
 	var list []string
-	_ = json.Unmarshal(r.fields["categories"], &list) // other shapes say nothing
+	_ = json.Unmarshal(r.fields["categories"], &list) // other shapes are ignored
 	for _, category := range categories {
 		if slices.Contains(list, category.name) {
 			return category.kind

@@ -20,44 +20,44 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// Item is one statement that was read.
+// Item is one imported statement.
 type Item struct {
 	Line int
-	// User is whose it is as the file says, "" when it does not.
+	// User is the owner that the file names, or "".
 	User string
-	// SourceID is the id that it has where it comes from, "" when it has none.
+	// SourceID is the id in the source, or "".
 	SourceID string
 	// Memory has text, kind, importance, times, provenance, agent and session.
 	Memory *memsidecarv1.Memory
 }
 
-// Left is a record that was left out.
-type Left struct {
-	Line   int // 0: the file as a whole
+// Skipped is a record that was left out.
+type Skipped struct {
+	Line   int // 0: the whole file
 	Reason string
-	// Bad records have a mistake; the others are left out on purpose.
+	// Bad is set if the record has a mistake. Others are skipped on purpose.
 	Bad bool
 }
 
-// Sink takes what is read.
+// Sink receives the results.
 type Sink struct {
-	Item  func(Item) error // an error ends the reading
-	Leave func(Left)
+	Item func(Item) error // an error ends the reading
+	Skip func(Skipped)
 }
 
-func (s Sink) bad(line int, format string, args ...any) {
-	s.Leave(Left{Line: line, Reason: fmt.Sprintf(format, args...), Bad: true})
+func (s Sink) reject(line int, format string, args ...any) {
+	s.Skip(Skipped{Line: line, Reason: fmt.Sprintf(format, args...), Bad: true})
 }
 
-func (s Sink) aside(line int, reason string) { s.Leave(Left{Line: line, Reason: reason}) }
+func (s Sink) skipLine(line int, reason string) { s.Skip(Skipped{Line: line, Reason: reason}) }
 
-// Options are what a file does not say itself.
+// Options are facts that a file does not contain.
 type Options struct {
-	Zone *time.Location // of times that name none
-	Now  time.Time      // nothing was said after it
+	Zone *time.Location // of times without a zone
+	Now  time.Time      // no statement is later
 }
 
-// statement makes an item of a text, or says what is wrong with it.
+// statement returns an item with a text, or the problem with it.
 func statement(line int, text string) (Item, error) {
 	text = memory.CleanText(text)
 	if text == "" {
@@ -69,10 +69,10 @@ func statement(line int, text string) (Item, error) {
 	return Item{Line: line, Memory: &memsidecarv1.Memory{Text: text}}, nil
 }
 
-// maxOriginBytes is how much a provenance keeps of what has no place elsewhere. More of it is left out.
+// maxOriginBytes limits the fields without an equivalent that a provenance keeps. Further fields are omitted.
 const maxOriginBytes = 8 << 10
 
-// origin is the provenance of what was imported: its format, its id there, and what else was said of it.
+// origin is the provenance of an imported memory: its format, its id there, and its other fields.
 func origin(format, id, where string, others map[string]json.RawMessage) *memsidecarv1.Provenance {
 	reason := "imported from " + format
 	if id != "" {
@@ -98,22 +98,22 @@ func stamp(t time.Time) *timestamppb.Timestamp {
 	return timestamppb.New(t)
 }
 
-// kindNamed is the kind of a name such as "preference", or MEMORY_KIND_UNSPECIFIED.
+// kindNamed returns the kind with a name such as "preference", or MEMORY_KIND_UNSPECIFIED.
 func kindNamed(name string) memsidecarv1.MemoryKind {
 	name = strings.ToUpper(strings.TrimSpace(name))
 	return memsidecarv1.MemoryKind(memsidecarv1.MemoryKind_value["MEMORY_KIND_"+name])
 }
 
-// kindNames lists the kinds for an error.
+// kindNames returns the names of the kinds for an error.
 func kindNames() string {
 	var names []string
-	for _, number := range slices.Sorted(maps.Keys(memsidecarv1.MemoryKind_name))[1:] { // the first is none
+	for _, number := range slices.Sorted(maps.Keys(memsidecarv1.MemoryKind_name))[1:] { // the first is the zero value
 		names = append(names, strings.ToLower(strings.TrimPrefix(memsidecarv1.MemoryKind_name[number], "MEMORY_KIND_")))
 	}
 	return strings.Join(names, ", ")
 }
 
-// spelled finds the first of the spellings that a key of the fields has.
+// spelled returns the first of the spellings that is a key of the fields.
 func spelled(fields map[string]json.RawMessage, names []string) string {
 	i := slices.IndexFunc(names, func(name string) bool { _, ok := fields[name]; return ok })
 	if i < 0 {

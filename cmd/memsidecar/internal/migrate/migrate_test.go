@@ -16,16 +16,16 @@ import (
 
 var options = migrate.Options{Zone: time.FixedZone("Shanghai", 8*3600), Now: time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)}
 
-// reading collects what was read, a line each.
+// reading collects the results of a reader, one per line.
 type reading struct {
 	items []migrate.Item
-	left  []migrate.Left
+	left  []migrate.Skipped
 }
 
 func (r *reading) sink() migrate.Sink {
 	return migrate.Sink{
-		Item:  func(i migrate.Item) error { r.items = append(r.items, i); return nil },
-		Leave: func(l migrate.Left) { r.left = append(r.left, l) },
+		Item: func(i migrate.Item) error { r.items = append(r.items, i); return nil },
+		Skip: func(l migrate.Skipped) { r.left = append(r.left, l) },
 	}
 }
 
@@ -96,7 +96,7 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-func TestRecordsHaveTheirLines(t *testing.T) {
+func TestRecordsHaveLineNumbers(t *testing.T) {
 	const want = "2 unspecified: a\n4 unspecified: b\n7 unspecified: c\n"
 	for name, text := range map[string]string{
 		"lines":    "\n" + `{"text": "a"}` + "\n\n" + `{"text": "b"}` + "\n\r\n\n" + `{"text": "c"}`,
@@ -115,7 +115,7 @@ func TestRecordsHaveTheirLines(t *testing.T) {
 	}
 }
 
-func TestDoubtfulFiles(t *testing.T) {
+func TestUnusableFilesAreRefused(t *testing.T) {
 	gbk, err := simplifiedchinese.GB18030.NewEncoder().String(`{"text": "我对花生过敏，你有什么菜推荐吗？"}`)
 	if err != nil {
 		t.Fatal(err)
@@ -148,8 +148,8 @@ func TestDoubtfulFiles(t *testing.T) {
 	}
 }
 
-// TestReadingGoesOnWhereItFails: a disk's mistake is not the file's.
-func TestReadingGoesOnWhereItFails(t *testing.T) {
+// TestReadErrorsAreNotMistakesOfTheFile: A read error of the disk is not blamed on the file's content.
+func TestReadErrorsAreNotMistakesOfTheFile(t *testing.T) {
 	broken := errors.New("the disk is broken")
 	for _, begun := range []string{"", `{"text": "a"}` + "\n", "[\n"} {
 		r := &reading{}
@@ -239,8 +239,8 @@ on here.
 	}
 }
 
-// TestNotesLoseNothing: what is not taken of notes is reported.
-func TestNotesLoseNothing(t *testing.T) {
+// TestSkippedNotesAreReported: Every part of the notes that is not imported is reported.
+func TestSkippedNotesAreReported(t *testing.T) {
 	for text, want := range map[string]string{
 		"---\n- likes tea\n- has a cat\n": "1 left: a header begins here, with three dashes, and does not end: take them out, or end it " +
 			"with three more\n",
@@ -259,7 +259,7 @@ func TestNotesLoseNothing(t *testing.T) {
 	}
 }
 
-// FuzzReaders: whatever a file holds, it is read to its end or refused, and what is read can be stored.
+// FuzzReaders checks that any file is read to its end or refused, and that everything read can be stored.
 func FuzzReaders(f *testing.F) {
 	for _, seed := range []string{
 		`{"results": [{"id": "a", "memory": "x", "created_at": "2025-01-01"}], "next": null}`, "[1, {}]", "{\"text\": \"x\"}\n{",
@@ -270,7 +270,7 @@ func FuzzReaders(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		sink := migrate.Sink{Leave: func(migrate.Left) {}, Item: func(i migrate.Item) error {
+		sink := migrate.Sink{Skip: func(migrate.Skipped) {}, Item: func(i migrate.Item) error {
 			if i.Line < 1 || strings.TrimSpace(i.Memory.GetText()) == "" ||
 				!json.Valid([]byte(`"`+i.SourceID+`"`)) && !strings.ContainsAny(i.SourceID, `"\`) {
 				t.Errorf("%+v", i)
@@ -282,12 +282,12 @@ func FuzzReaders(f *testing.F) {
 		_ = migrate.Rows(in(), "LanceDB", migrate.LanceDB, false, options, sink)
 		_ = migrate.Notes(in(), "MEMORY.md", time.Time{}, options, sink)
 		for _, lines := range []bool{false, true} {
-			if file, err := migrate.NanobotHistory(in(), "log", lines, options, sink.Leave); err == nil &&
+			if file, err := migrate.NanobotHistory(in(), "log", lines, options, sink.Skip); err == nil &&
 				len(file.Messages) != len(file.Lines) {
 				t.Errorf("%d messages on %d lines", len(file.Messages), len(file.Lines))
 			}
 		}
-		_, _ = migrate.NanobotSession(in(), "x", options, sink.Leave)
+		_, _ = migrate.NanobotSession(in(), "x", options, sink.Skip)
 		if text, err := migrate.Text(in()); err == nil {
 			_, _ = io.ReadAll(text)
 		}

@@ -6,19 +6,18 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"regexp"
 	"strings"
 	"time"
 
 	"github.com/memsidecar/memsidecar/cmd/memsidecar/internal/migrate/sessionfile"
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// NanobotSession reads a conversation of nanobot: a line about it, then a message a line. Messages get ids from what they say
-// and when, because nanobot drops the oldest of its file: their places change. What has no place in a message becomes its
-// metadata.
-func NanobotSession(in io.Reader, name string, o Options, leave func(Left)) (*sessionfile.File, error) {
+// NanobotSession reads a conversation of nanobot: a line about it, then one message per line. Message ids are derived from their text and
+// time, because nanobot drops the oldest messages of its file and positions change. Fields without an equivalent become metadata.
+func NanobotSession(in io.Reader, name string, o Options, leave func(Skipped)) (*sessionfile.File, error) {
 	c := newConversation(&memsidecarv1.Session{Id: name}, o, leave)
 	_, err := records(in, nil, c.sink, func(line int, fields map[string]json.RawMessage) error {
 		var kind string
@@ -35,16 +34,16 @@ func NanobotSession(in io.Reader, name string, o Options, leave func(Left)) (*se
 	return c.file, nil
 }
 
-// conversation is being read.
+// conversation is the state of reading a conversation.
 type conversation struct {
 	file *sessionfile.File
 	o    Options
 	sink Sink
-	seen map[string]int // how often a message was there, to the letter
+	seen map[string]int // number of identical messages so far
 }
 
-func newConversation(s *memsidecarv1.Session, o Options, leave func(Left)) *conversation {
-	return &conversation{file: &sessionfile.File{Session: s}, o: o, sink: Sink{Leave: leave}, seen: map[string]int{}}
+func newConversation(s *memsidecarv1.Session, o Options, leave func(Skipped)) *conversation {
+	return &conversation{file: &sessionfile.File{Session: s}, o: o, sink: Sink{Skip: leave}, seen: map[string]int{}}
 }
 
 func (c *conversation) about(line int, fields map[string]json.RawMessage) {
@@ -58,7 +57,7 @@ func (c *conversation) about(line int, fields map[string]json.RawMessage) {
 		s.MetadataJson = metadata
 	}
 	if r.err != nil {
-		c.sink.bad(line, "%v", r.err)
+		c.sink.reject(line, "%v", r.err)
 	}
 }
 
@@ -80,20 +79,20 @@ func (c *conversation) message(line int, fields map[string]json.RawMessage) {
 		}
 	}
 	if r.err != nil {
-		c.sink.bad(line, "%v", r.err)
+		c.sink.reject(line, "%v", r.err)
 		return
 	}
 	c.add(line, m, string(fields["timestamp"]))
 }
 
-// add takes a message, unless the sidecar would refuse it.
+// add passes on a message, unless the sidecar would refuse it.
 func (c *conversation) add(line int, m *memsidecarv1.Message, said string) {
 	if m.GetContent() == "" && len(m.GetToolCalls()) == 0 {
-		c.sink.aside(line, "the message is empty")
+		c.sink.skipLine(line, "the message is empty")
 		return
 	}
 	if problem := MessageProblem(m); problem != "" {
-		c.sink.bad(line, "%s", problem)
+		c.sink.reject(line, "%s", problem)
 		return
 	}
 	sum := sha256.Sum256([]byte(said + "\x00" + m.GetRole().String() + "\x00" + m.GetContent()))
@@ -106,7 +105,7 @@ func (c *conversation) add(line int, m *memsidecarv1.Message, said string) {
 	c.file.Messages, c.file.Lines = append(c.file.Messages, m), append(c.file.Lines, line)
 }
 
-// MessageProblem is why the sidecar would refuse a message that is read from a file, or "".
+// MessageProblem returns why the sidecar would refuse a message, or "".
 func MessageProblem(m *memsidecarv1.Message) string {
 	size := max(len(m.GetContent()), len(m.GetMetadataJson()))
 	for _, call := range m.GetToolCalls() {
@@ -123,9 +122,9 @@ func MessageProblem(m *memsidecarv1.Message) string {
 	return ""
 }
 
-// content is a text, or the texts among the parts of a message with pictures.
+// content is a text, or the text parts of a message with pictures.
 func (r *row) content() string {
-	value := below(r.fields, "content")
+	value := lookup(r.fields, "content")
 	var text string
 	var parts []struct{ Type, Text string }
 	switch {
@@ -145,7 +144,7 @@ func (r *row) content() string {
 	return strings.Join(texts, "\n")
 }
 
-// toolCalls are those of an answer, as OpenAI's API has them.
+// toolCalls are the tool calls of an answer, in the format of OpenAI's API.
 func (r *row) toolCalls() (calls []*memsidecarv1.ToolCall) {
 	var list []struct {
 		ID       string
@@ -154,7 +153,7 @@ func (r *row) toolCalls() (calls []*memsidecarv1.ToolCall) {
 			Arguments json.RawMessage
 		}
 	}
-	if json.Unmarshal(below(r.fields, "tool_calls"), &list) != nil || len(list) > memory.MaxToolCalls {
+	if json.Unmarshal(lookup(r.fields, "tool_calls"), &list) != nil || len(list) > memory.MaxToolCalls {
 		return nil // stays in the metadata
 	}
 	r.used["tool_calls"] = true
@@ -169,9 +168,9 @@ func (r *row) toolCalls() (calls []*memsidecarv1.ToolCall) {
 	return calls
 }
 
-// NanobotHistory reads nanobot's log of events, HISTORY.md or history.jsonl, as a session: each entry is a message of the bot's,
-// which is searched with the messages, and not mixed with memories.
-func NanobotHistory(in io.Reader, session string, lines bool, o Options, leave func(Left)) (*sessionfile.File, error) {
+// NanobotHistory reads nanobot's log of events, HISTORY.md or history.jsonl, as a session. Each entry becomes a message of the bot.
+// Messages are searched separately from memories.
+func NanobotHistory(in io.Reader, session string, lines bool, o Options, leave func(Skipped)) (*sessionfile.File, error) {
 	c := newConversation(&memsidecarv1.Session{Id: session, Title: "nanobot's history"}, o, leave)
 	if !lines {
 		text, err := readText(in)
@@ -187,7 +186,7 @@ func NanobotHistory(in io.Reader, session string, lines bool, o Options, leave f
 		if r.err == nil {
 			c.entry(line, strings.TrimSpace(text), at, string(fields["timestamp"]))
 		} else {
-			c.sink.bad(line, "%v", r.err)
+			c.sink.reject(line, "%v", r.err)
 		}
 		return nil
 	})
@@ -197,8 +196,8 @@ func NanobotHistory(in io.Reader, session string, lines bool, o Options, leave f
 	return c.file, nil
 }
 
-// began is how an entry of HISTORY.md begins.
-var began = regexp.MustCompile(`^\[(\d{4}-\d\d-\d\d)(?: (\d\d:\d\d))?[^\]]*\]`)
+// began matches the start of an entry of HISTORY.md.
+var began = lazyregexp.New(`^\[(\d{4}-\d\d-\d\d)(?: (\d\d:\d\d))?[^\]]*\]`)
 
 func (c *conversation) entries(text string) {
 	var entry []string
@@ -208,7 +207,7 @@ func (c *conversation) entries(text string) {
 	start, number := 0, 0
 	flush := func() {
 		if text := strings.TrimSpace(strings.Join(entry, "\n")); text != "" && wrong != nil {
-			c.sink.bad(start, "%v", wrong)
+			c.sink.reject(start, "%v", wrong)
 		} else if text != "" {
 			c.entry(start, text, at, said)
 		}
@@ -246,9 +245,9 @@ const (
 	NanobotConversation = "conversation"
 )
 
-var daily = regexp.MustCompile(`^(\d{4}-\d\d-\d\d)\.md$`)
+var daily = lazyregexp.New(`^(\d{4}-\d\d-\d\d)\.md$`)
 
-// NanobotFile is what a file of nanobot's holds, by its name; "" when it is none.
+// NanobotFile returns the kind of a file of nanobot's by its name, or "".
 func NanobotFile(name string) string {
 	switch {
 	case name == "MEMORY.md", daily.MatchString(name):
@@ -261,7 +260,7 @@ func NanobotFile(name string) string {
 	return ""
 }
 
-// DayOf is noon of the day that daily notes have in their name, or zero.
+// DayOf returns noon of the day in the name of daily notes, or zero.
 func DayOf(name string, o Options) time.Time {
 	if found := daily.FindStringSubmatch(name); found != nil {
 		if t, err := time.ParseInLocation("2006-01-02 15:04", found[1]+" 12:00", o.Zone); err == nil {

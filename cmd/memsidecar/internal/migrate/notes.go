@@ -5,50 +5,50 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strings"
 	"time"
 
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// sections are the kinds of what stands under a heading, told by words in it; the first that fits counts. The headings are
-// those of nanobot's MEMORY.md, and of daily notes that were written from a digest.
+// sections maps words in headings to kinds; the first match counts. The headings are those of nanobot's MEMORY.md, and of daily notes
+// written from a digest.
 var sections = []struct {
-	words *regexp.Regexp
+	words *lazyregexp.Regexp
 	kind  memsidecarv1.MemoryKind
 }{
-	{regexp.MustCompile(`(?i)prefer|likes|habits|偏好|喜好|爱好|习惯`), memsidecarv1.MemoryKind_MEMORY_KIND_PREFERENCE},
-	{regexp.MustCompile(`(?i)decision|决定|决策`), memsidecarv1.MemoryKind_MEMORY_KIND_DECISION},
-	{regexp.MustCompile(`(?i)appointment|schedule|calendar|日程|约定|预约`), memsidecarv1.MemoryKind_MEMORY_KIND_APPOINTMENT},
-	{regexp.MustCompile(`(?i)relationship|family|friends|people|contacts|关系|家人|朋友|联系人`), memsidecarv1.MemoryKind_MEMORY_KIND_RELATIONSHIP},
-	{regexp.MustCompile(`(?i)\btasks?\b|to-?dos?\b|action items|任务|待办`), memsidecarv1.MemoryKind_MEMORY_KIND_TASK},
-	{regexp.MustCompile(`(?i)problem|\bissues?\b|troubleshooting|问题|故障`), memsidecarv1.MemoryKind_MEMORY_KIND_PROBLEM},
-	{regexp.MustCompile(`(?i)\bplans?\b|\bgoals?\b|计划|目标`), memsidecarv1.MemoryKind_MEMORY_KIND_PLAN},
-	{regexp.MustCompile(`(?i)instruction|\brules?\b|\brequests?\b|要求|规则|指令`), memsidecarv1.MemoryKind_MEMORY_KIND_REQUEST},
-	{regexp.MustCompile(`(?i)experience|events?\b|经历|事件`), memsidecarv1.MemoryKind_MEMORY_KIND_EXPERIENCE},
+	{lazyregexp.New(`(?i)prefer|likes|habits|偏好|喜好|爱好|习惯`), memsidecarv1.MemoryKind_MEMORY_KIND_PREFERENCE},
+	{lazyregexp.New(`(?i)decision|决定|决策`), memsidecarv1.MemoryKind_MEMORY_KIND_DECISION},
+	{lazyregexp.New(`(?i)appointment|schedule|calendar|日程|约定|预约`), memsidecarv1.MemoryKind_MEMORY_KIND_APPOINTMENT},
+	{lazyregexp.New(`(?i)relationship|family|friends|people|contacts|关系|家人|朋友|联系人`), memsidecarv1.MemoryKind_MEMORY_KIND_RELATIONSHIP},
+	{lazyregexp.New(`(?i)\btasks?\b|to-?dos?\b|action items|任务|待办`), memsidecarv1.MemoryKind_MEMORY_KIND_TASK},
+	{lazyregexp.New(`(?i)problem|\bissues?\b|troubleshooting|问题|故障`), memsidecarv1.MemoryKind_MEMORY_KIND_PROBLEM},
+	{lazyregexp.New(`(?i)\bplans?\b|\bgoals?\b|计划|目标`), memsidecarv1.MemoryKind_MEMORY_KIND_PLAN},
+	{lazyregexp.New(`(?i)instruction|\brules?\b|\brequests?\b|要求|规则|指令`), memsidecarv1.MemoryKind_MEMORY_KIND_REQUEST},
+	{lazyregexp.New(`(?i)experience|events?\b|经历|事件`), memsidecarv1.MemoryKind_MEMORY_KIND_EXPERIENCE},
 }
 
 var (
-	heading = regexp.MustCompile(`^ {0,3}#{1,6}\s+(.*?)\s*#*\s*$`)
-	bullet  = regexp.MustCompile(`^(\s*)(?:[-*+•]|\d{1,3}[.)、])\s+(?:\[[ xX]\]\s+)?(.*)$`)
-	rule    = regexp.MustCompile(`^\s*(?:[-*_=]\s*){3,}$`)
-	fence   = regexp.MustCompile("^\\s*(?:```|~~~)")
-	comment = regexp.MustCompile(`(?s)<!--.*?-->`)
-	bold    = regexp.MustCompile(`\*\*(.+?)\*\*|__(.+?)__`)
-	// placeholders are what a template has where nothing was written yet, and its remarks about itself.
-	placeholder = regexp.MustCompile(`^(?:\([^()]*\)|（[^（）]*）|\*[^*]+\*|_[^_]+_|(?:This file|本文件).*|\[[^\]]*\]|N/?A|None|无|暂无)[.。]?$`)
-	topics      = regexp.MustCompile(`(?i)topic|话题`)
-	dated       = regexp.MustCompile(`^[\[(（【]?(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d))?(?::\d\d)?[\])）】]?\s*[:：|-]?\s+(.+)$`)
-	cells       = regexp.MustCompile(`^\s*\|(.+)\|\s*$`)
-	divider     = regexp.MustCompile(`^\s*\|[\s:|-]+\|\s*$`)
+	heading = lazyregexp.New(`^ {0,3}#{1,6}\s+(.*?)\s*#*\s*$`)
+	bullet  = lazyregexp.New(`^(\s*)(?:[-*+•]|\d{1,3}[.)、])\s+(?:\[[ xX]\]\s+)?(.*)$`)
+	rule    = lazyregexp.New(`^\s*(?:[-*_=]\s*){3,}$`)
+	fence   = lazyregexp.New("^\\s*(?:```|~~~)")
+	comment = lazyregexp.New(`(?s)<!--.*?-->`)
+	bold    = lazyregexp.New(`\*\*(.+?)\*\*|__(.+?)__`)
+	// placeholders are the texts of an empty template, and its remarks about itself.
+	placeholder = lazyregexp.New(`^(?:\([^()]*\)|（[^（）]*）|\*[^*]+\*|_[^_]+_|(?:This file|本文件).*|\[[^\]]*\]|N/?A|None|无|暂无)[.。]?$`)
+	topics      = lazyregexp.New(`(?i)topic|话题`)
+	dated       = lazyregexp.New(`^[\[(（【]?(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d))?(?::\d\d)?[\])）】]?\s*[:：|-]?\s+(.+)$`)
+	cells       = lazyregexp.New(`^\s*\|(.+)\|\s*$`)
+	divider     = lazyregexp.New(`^\s*\|[\s:|-]+\|\s*$`)
 )
 
-// maxNotesBytes is far more than a bot's prompt takes.
+// maxNotesBytes is far more than fits into a bot's prompt.
 const maxNotesBytes = 16 << 20
 
-// Notes reads Markdown that a bot keeps about its user: each list item, paragraph and row of a table is a statement, and the
-// heading above says of which kind. of names the notes; day is that of daily ones, or zero.
+// Notes reads Markdown that a bot keeps about its user. Each list item, paragraph and table row is a statement; the heading above it
+// gives the kind. of names the notes; day is that of daily notes, or zero.
 func Notes(in io.Reader, of string, day time.Time, o Options, sink Sink) error {
 	text, err := readText(in)
 	if err != nil {
@@ -63,13 +63,13 @@ func Notes(in io.Reader, of string, day time.Time, o Options, sink Sink) error {
 		}
 	}
 	if n.front {
-		n.sink.bad(1, "a header begins here, with three dashes, and does not end: take them out, or end it with three more")
+		n.sink.reject(1, "a header begins here, with three dashes, and does not end: take them out, or end it with three more")
 	}
 	if n.code > 0 {
-		n.sink.bad(n.code, "code begins here and does not end")
+		n.sink.reject(n.code, "code begins here and does not end")
 	}
 	err = n.flush()
-	n.leave(0)
+	n.closeLeads(0)
 	return err
 }
 
@@ -97,12 +97,12 @@ func readText(r io.Reader) (string, error) {
 	return string(data), nil
 }
 
-// withoutComments keeps the lines that comments had.
+// withoutComments replaces comments by blank lines, so that line numbers stay.
 func withoutComments(text string) string {
 	return comment.ReplaceAllStringFunc(text, func(c string) string { return strings.Repeat("\n", strings.Count(c, "\n")) })
 }
 
-// notes are being read.
+// notes is the state of reading notes.
 type notes struct {
 	of   string
 	day  time.Time
@@ -111,17 +111,17 @@ type notes struct {
 
 	section string
 	kind    memsidecarv1.MemoryKind
-	aside   string // why nothing of the section is taken
-	code    int    // the line on which code begins
-	front   bool   // between the lines of three dashes at the beginning
+	aside   string // why the section is skipped
+	code    int    // line where a code block begins
+	front   bool   // in the front matter
 
-	at     int // the line of what is being read
+	at     int // current line
 	text   []string
 	indent int
 	leads  []lead // list items that end with a colon, above this one
 }
 
-// lead is the beginning of what the items below it say.
+// lead is a list item that introduces the items below it.
 type lead struct {
 	indent int
 	text   string
@@ -144,12 +144,12 @@ func (n *notes) line(number int, line string) error {
 	case strings.TrimSpace(line) == "", rule.MatchString(line):
 		return n.flush()
 	case divider.MatchString(line):
-		n.text = nil // the row above is the heading
+		n.text = nil // the row above was a heading
 		return nil
 	}
 	if h := heading.FindStringSubmatch(line); h != nil {
 		err := n.flush()
-		n.under(h[1])
+		n.beginSection(h[1])
 		return err
 	}
 	if c := cells.FindStringSubmatch(line); c != nil {
@@ -163,7 +163,7 @@ func (n *notes) line(number int, line string) error {
 		return err
 	}
 	if len(n.text) == 0 {
-		n.leave(0)
+		n.closeLeads(0)
 		n.begin(number, 0, line)
 		if placeholder.MatchString(n.text[0]) { // and the next line is a statement of its own
 			return n.flush()
@@ -174,10 +174,10 @@ func (n *notes) line(number int, line string) error {
 	return nil
 }
 
-// width of white space; a tab is four wide.
+// width returns the width of white space; a tab counts as four.
 func width(space string) int { return len(strings.ReplaceAll(space, "\t", "    ")) }
 
-// tableRow is a row of a table as a text.
+// tableRow returns a table row as text.
 func tableRow(row string) string {
 	var parts []string
 	for cell := range strings.SplitSeq(row, "|") {
@@ -193,16 +193,16 @@ func tableRow(row string) string {
 
 func (n *notes) begin(number, indent int, text string) {
 	n.at, n.indent, n.text = number, indent, []string{strings.TrimSpace(text)}
-	n.leave(indent)
+	n.closeLeads(indent)
 }
 
-// leave ends what the leads at this indent, or further in, announce.
-func (n *notes) leave(indent int) {
+// closeLeads ends the leads at this indent or deeper.
+func (n *notes) closeLeads(indent int) {
 	for len(n.leads) > 0 && n.leads[len(n.leads)-1].indent >= indent {
 		last := n.leads[len(n.leads)-1]
 		n.leads = n.leads[:len(n.leads)-1]
 		if !last.used {
-			n.sink.aside(last.line, "it ends with a colon, and nothing stands below it")
+			n.sink.skipLine(last.line, "it ends with a colon, and nothing stands below it")
 		}
 	}
 }
@@ -214,13 +214,12 @@ func (n *notes) fenced(number int) error {
 		return err
 	}
 	n.code = number
-	n.sink.aside(number, "code is not taken, only what is said")
+	n.sink.skipLine(number, "code is not taken, only what is said")
 	return err
 }
 
-// under begins a section.
-func (n *notes) under(title string) {
-	n.leave(0)
+func (n *notes) beginSection(title string) {
+	n.closeLeads(0)
 	n.section, n.kind, n.aside = strings.TrimSpace(bold.ReplaceAllString(title, "$1$2")), memsidecarv1.MemoryKind_MEMORY_KIND_FACT, ""
 	for _, s := range sections {
 		if s.words.MatchString(n.section) {
@@ -233,7 +232,7 @@ func (n *notes) under(title string) {
 	}
 }
 
-// flush hands on what was read up to here.
+// flush passes on the text read so far.
 func (n *notes) flush() error {
 	if len(n.text) == 0 {
 		return nil
@@ -242,10 +241,10 @@ func (n *notes) flush() error {
 	n.text = nil
 	switch {
 	case n.aside != "":
-		n.sink.aside(n.at, n.aside)
+		n.sink.skipLine(n.at, n.aside)
 		return nil
 	case text == "" || placeholder.MatchString(text):
-		n.sink.aside(n.at, "it is a placeholder of the template")
+		n.sink.skipLine(n.at, "it is a placeholder of the template")
 		return nil
 	case strings.HasSuffix(text, ":") || strings.HasSuffix(text, "："):
 		n.leads = append(n.leads, lead{indent: n.indent, text: text, line: n.at})
@@ -265,7 +264,7 @@ func (n *notes) flush() error {
 	}
 	item, err := statement(n.at, text)
 	if err != nil {
-		n.sink.bad(n.at, "%v", err)
+		n.sink.reject(n.at, "%v", err)
 		return nil
 	}
 	where := ""

@@ -17,7 +17,7 @@ import (
 // maxRecordBytes bounds one record. A memory has at most 4,000 characters, but rows carry vectors and metadata.
 const maxRecordBytes = 16 << 20
 
-// magics are the first bytes of binary files, with what to do about each.
+// magics are the first bytes of binary files, with a remedy for each.
 var magics = []struct{ bytes, advice string }{
 	{"\xff\xfe", "is UTF-16: convert it with iconv -f UTF-16 -t UTF-8"},
 	{"\xfe\xff", "is UTF-16: convert it with iconv -f UTF-16 -t UTF-8"},
@@ -26,7 +26,7 @@ var magics = []struct{ bytes, advice string }{
 	{"PAR1", "is Parquet: write its rows as JSONL, see docs/importing.md"},
 }
 
-// begin skips a byte order mark and refuses what is no text.
+// begin skips a byte order mark and refuses binary data.
 func begin(r io.Reader) (*bufio.Reader, error) {
 	in := bufio.NewReaderSize(r, 64<<10)
 	head, err := in.Peek(4)
@@ -48,8 +48,7 @@ func begin(r io.Reader) (*bufio.Reader, error) {
 	return in, nil
 }
 
-// nextLine reads a line without its end. One that is too long is read to its end and not kept. The error is io.EOF after the
-// last line.
+// nextLine reads a line without its end. It skips the rest of a line that is too long. The error is io.EOF after the last line.
 func nextLine(in *bufio.Reader) (line []byte, tooLong bool, err error) {
 	for {
 		part, err := in.ReadSlice('\n')
@@ -72,8 +71,7 @@ func nextLine(in *bufio.Reader) (line []byte, tooLong bool, err error) {
 
 var errTooLong = fmt.Errorf("is longer than %d MiB", maxRecordBytes>>20)
 
-// encodingProblem says what is wrong with text that is not UTF-8. It is an error of the whole file when that is in another
-// encoding.
+// encodingProblem returns the error for text that is not UTF-8. If the whole file has another encoding, the error says so.
 func encodingProblem(data []byte) (problem string, whole bool) {
 	if utf8.Valid(data) {
 		return "", false
@@ -84,8 +82,8 @@ func encodingProblem(data []byte) (problem string, whole bool) {
 	return "is not UTF-8", false
 }
 
-// chinese reports whether bytes that are not UTF-8 are Chinese text as GBK writes it: nothing in them is wrong then, and there
-// is a run of Chinese characters. A single accent of Latin-1 can look like one of them, and not like two in a row.
+// chinese reports whether bytes that are not UTF-8 are Chinese text in GBK: they are valid GBK with a run of Chinese characters. A single
+// accented letter of Latin-1 can look like one of these characters, but not like two in a row.
 func chinese(data []byte) bool {
 	data = data[:min(len(data), 4<<10)]
 	text, err := simplifiedchinese.GB18030.NewDecoder().Bytes(data)
@@ -95,7 +93,7 @@ func chinese(data []byte) bool {
 	runes := []rune(string(text))
 	run, longest := 0, 0
 	for i, r := range runes {
-		if r == utf8.RuneError && i < len(runes)-2 { // the last may have been cut
+		if r == utf8.RuneError && i < len(runes)-2 { // the last one may be incomplete
 			return false
 		}
 		if unicode.Is(unicode.Han, r) {
@@ -108,8 +106,8 @@ func chinese(data []byte) bool {
 	return longest >= 2
 }
 
-// records calls do for each record: of a list, of the list that an object has under one of the names, of lines, or the one
-// object that a file is. It returns what an object has beside the list, with the lines on which it begins.
+// records calls do for each record: of a list, of a list in one of the named fields of an object, of lines, or for a file with one
+// object. It returns the object's other fields, with the lines on which they begin.
 func records(r io.Reader, lists []string, sink Sink, do func(line int, fields map[string]json.RawMessage) error) (map[string]json.RawMessage, error) {
 	in, err := begin(r)
 	if err != nil {
@@ -126,7 +124,7 @@ func records(r io.Reader, lists []string, sink Sink, do func(line int, fields ma
 	if err != nil {
 		return nil, err
 	}
-	v := &visiting{sink: sink, do: do}
+	v := &recordVisitor{sink: sink, do: do}
 	if first := object(head); first != nil && spelled(first, lists) == "" {
 		if err := v.line(n, head); err != nil {
 			return nil, err
@@ -136,7 +134,7 @@ func records(r io.Reader, lists []string, sink Sink, do func(line int, fields ma
 	return newDocument(io.MultiReader(bytes.NewReader(head), in), n, v).read(lists)
 }
 
-// firstLine reads a line with its end. It may be a whole document: of one that is too long the rest is still to be read.
+// firstLine reads a line with its end. A line that is too long may be a whole document; its rest is read later.
 func firstLine(in *bufio.Reader) (line []byte, err error) {
 	for len(line) <= maxRecordBytes {
 		part, err := in.ReadSlice('\n')
@@ -152,7 +150,7 @@ func firstLine(in *bufio.Reader) (line []byte, err error) {
 	return line, nil
 }
 
-// object is the fields of a JSON object, nil when it is none.
+// object returns the fields of a JSON object, or nil.
 func object(data []byte) map[string]json.RawMessage {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(data, &fields) != nil {
@@ -161,13 +159,13 @@ func object(data []byte) map[string]json.RawMessage {
 	return fields
 }
 
-// visiting hands records on.
-type visiting struct {
+// recordVisitor passes on records.
+type recordVisitor struct {
 	sink Sink
 	do   func(line int, fields map[string]json.RawMessage) error
 }
 
-func (v *visiting) lines(in *bufio.Reader, n int) error {
+func (v *recordVisitor) lines(in *bufio.Reader, n int) error {
 	for ; ; n++ {
 		data, tooLong, err := nextLine(in)
 		switch {
@@ -176,7 +174,7 @@ func (v *visiting) lines(in *bufio.Reader, n int) error {
 		case err != nil:
 			return fmt.Errorf("line %d: %w", n, err)
 		case tooLong:
-			v.sink.bad(n, "%v", errTooLong)
+			v.sink.reject(n, "%v", errTooLong)
 			continue
 		}
 		if err := v.line(n, data); err != nil {
@@ -185,34 +183,34 @@ func (v *visiting) lines(in *bufio.Reader, n int) error {
 	}
 }
 
-// line visits a line of many: one with a mistake is left out.
-func (v *visiting) line(n int, data []byte) error {
+// line visits one of many lines. A line with a mistake is skipped.
+func (v *recordVisitor) line(n int, data []byte) error {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return nil
 	}
 	if problem, whole := encodingProblem(data); whole {
 		return fmt.Errorf("line %d: %s", n, problem)
 	} else if problem != "" {
-		v.sink.bad(n, "%s", problem)
+		v.sink.reject(n, "%s", problem)
 		return nil
 	}
 	fields := object(data)
 	if fields == nil {
-		v.sink.bad(n, "is not a JSON object")
+		v.sink.reject(n, "is not a JSON object")
 		return nil
 	}
 	return v.do(n, fields)
 }
 
-// document is JSON that is not a record a line.
+// document is JSON that is not one record per line.
 type document struct {
-	*visiting
-	in      *counted
+	*recordVisitor
+	in      *lineCounter
 	decoder *json.Decoder
 }
 
-func newDocument(r io.Reader, line int, v *visiting) *document {
-	in := &counted{r: r, passed: line - 1}
+func newDocument(r io.Reader, line int, v *recordVisitor) *document {
+	in := &lineCounter{r: r, passed: line - 1}
 	return &document{v, in, json.NewDecoder(in)}
 }
 
@@ -246,7 +244,7 @@ func (d *document) read(lists []string) (map[string]json.RawMessage, error) {
 	return about, nil
 }
 
-// object reads the list that it has; the other fields become what is known about it.
+// object reads the object's list. The other fields are the header.
 func (d *document) object(lists []string, about map[string]json.RawMessage) (listed bool, err error) {
 	for d.decoder.More() {
 		token, err := d.decoder.Token()
@@ -292,7 +290,7 @@ func (d *document) list() error {
 	return d.broken(err)
 }
 
-// broken says where a document is no JSON, and why it may be.
+// broken returns the error for invalid JSON, with its place and a likely cause.
 func (d *document) broken(err error) error {
 	syntax := (*json.SyntaxError)(nil)
 	line := d.in.lines()
@@ -313,18 +311,18 @@ func (d *document) broken(err error) error {
 	return err
 }
 
-// counted is a reader that knows in which line a byte is, for bytes asked for in their order.
-type counted struct {
+// lineCounter is a reader that maps byte offsets, in increasing order, to lines.
+type lineCounter struct {
 	r      io.Reader
-	at     int64   // how much was read
-	ends   []int64 // of lines behind what was asked for last
-	passed int     // lines before those
-	budget int64   // how much was read for one record
-	last   []byte  // what was read last
+	at     int64   // number of bytes read
+	ends   []int64 // ends of the lines after the last requested offset
+	passed int     // number of lines before those
+	budget int64   // number of bytes read for the current record
+	last   []byte  // the last bytes read
 }
 
 // Read implements io.Reader.
-func (c *counted) Read(b []byte) (int, error) {
+func (c *lineCounter) Read(b []byte) (int, error) {
 	if c.budget > maxRecordBytes {
 		return 0, errTooLong
 	}
@@ -342,12 +340,12 @@ func (c *counted) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// line is that of the byte at a position, counted from 1.
-func (c *counted) line(position int64) int {
+// line returns the line of the byte at an offset, counted from 1.
+func (c *lineCounter) line(position int64) int {
 	i, _ := slices.BinarySearch(c.ends, position)
 	c.ends, c.passed = c.ends[i:], c.passed+i
 	return c.passed + 1
 }
 
-// lines is the last line that was read.
-func (c *counted) lines() int { return c.passed + len(c.ends) + 1 }
+// lines returns the number of the last line read.
+func (c *lineCounter) lines() int { return c.passed + len(c.ends) + 1 }

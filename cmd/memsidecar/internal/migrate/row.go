@@ -4,16 +4,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// row is a record whose fields are read by name; the first mistake is kept.
+// row is a record whose fields are read by name. It keeps the first mistake.
 type row struct {
 	fields map[string]json.RawMessage
 	used   map[string]bool
@@ -31,13 +31,13 @@ func (r *row) wrong(format string, args ...any) {
 	}
 }
 
-// find is the first field that has a value, by name or by a path such as metadata.user_id.
+// find returns the first field that has a value, by name or by a path such as metadata.user_id.
 func (r *row) find(names []string) (name string, value json.RawMessage) {
 	for _, name := range names {
 		if name == "" {
 			continue
 		}
-		if value := below(r.fields, name); value != nil {
+		if value := lookup(r.fields, name); value != nil {
 			r.used[name] = true
 			return name, value
 		}
@@ -45,8 +45,8 @@ func (r *row) find(names []string) (name string, value json.RawMessage) {
 	return "", nil
 }
 
-// below follows a path. Some databases keep an object as a text with JSON in it.
-func below(fields map[string]json.RawMessage, path string) json.RawMessage {
+// lookup follows a path. Some databases store an object as a string of JSON.
+func lookup(fields map[string]json.RawMessage, path string) json.RawMessage {
 	value, ok := fields[path]
 	if head, rest, dotted := strings.Cut(path, "."); !ok && dotted {
 		inner := object(fields[head])
@@ -54,7 +54,7 @@ func below(fields map[string]json.RawMessage, path string) json.RawMessage {
 		if inner == nil && json.Unmarshal(fields[head], &text) == nil {
 			inner = object([]byte(text))
 		}
-		return below(inner, rest)
+		return lookup(inner, rest)
 	}
 	if string(value) == "null" {
 		return nil
@@ -74,7 +74,7 @@ func (r *row) text(names ...string) string {
 	return text
 }
 
-// id is a text or a number.
+// id reads a string or a number.
 func (r *row) id(names ...string) string {
 	name, value := r.find(names)
 	if value == nil {
@@ -90,7 +90,7 @@ func (r *row) id(names ...string) string {
 	return text
 }
 
-// share is a number between 0 and 1.
+// share reads a number between 0 and 1.
 func (r *row) share(names ...string) *float64 {
 	name, value := r.find(names)
 	if value == nil {
@@ -104,7 +104,7 @@ func (r *row) share(names ...string) *float64 {
 	return &n
 }
 
-// past is a time when something was said.
+// past reads the time of a statement, which must not be in the future.
 func (r *row) past(names ...string) time.Time {
 	name, t := r.time(names...)
 	if !t.IsZero() && t.After(r.o.Now.Add(48*time.Hour)) { // clocks and zones differ
@@ -147,24 +147,24 @@ func numbers(text string) bool {
 	return ok && list != "" && strings.ContainsAny(list[:1], "-0123456789")
 }
 
-// layouts of times that name no zone; fractions are read with each. Days whose order is a country's own are not among them.
+// layouts of times without a zone. Each also accepts fractions. Country-specific orders of day and month are not supported.
 var layouts = []string{
 	"2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04", "2006-01-02 15:04", time.DateOnly, "2006-1-2",
 	"2006/1/2 15:04:05", "2006/1/2 15:04", "2006/1/2", "2006年1月2日 15:04:05", "2006年1月2日 15:04", "2006年1月2日", "20060102",
 }
 
-// zoned have a zone: ISO's, PostgreSQL's, Go's, those of mail and HTTP, and JavaScript's.
+// zoned are layouts with a zone: those of ISO, PostgreSQL, Go, mail, HTTP and JavaScript.
 var zoned = []string{
 	time.RFC3339, "2006-01-02 15:04:05Z07:00", "2006-01-02T15:04:05Z0700", "2006-01-02 15:04:05 Z07:00", "2006-01-02 15:04:05 -0700 MST",
 	"2006-01-02 15:04:05Z07", "2006-01-02T15:04:05Z07", "2006-01-02 15:04:05 UTC",
 	time.RFC1123Z, "Mon, 2 Jan 2006 15:04:05 GMT", "Mon Jan 02 2006 15:04:05 GMT-0700",
 }
 
-// zoneName is the name that JavaScript puts behind the zone.
-var zoneName = regexp.MustCompile(` \([^()]*\)$`)
+// zoneName matches the name that JavaScript adds to the zone.
+var zoneName = lazyregexp.New(` \([^()]*\)$`)
 
-// readTime reads what programs write for a time: RFC 3339, Python's isoformat, a day, or a number of seconds, milliseconds,
-// microseconds or nanoseconds since 1970.
+// readTime reads the common formats of times: RFC 3339, Python's isoformat, a date, or seconds, milliseconds, microseconds or nanoseconds
+// since 1970.
 func readTime(value json.RawMessage, zone *time.Location) (time.Time, error) {
 	var text string
 	if json.Unmarshal(value, &text) != nil {
@@ -173,7 +173,7 @@ func readTime(value json.RawMessage, zone *time.Location) (time.Time, error) {
 			return time.Time{}, fmt.Errorf("is not a time such as 2026-02-19T09:41:42Z")
 		}
 		if t, err := time.ParseInLocation("20060102", string(value), zone); err == nil {
-			return sane(t)
+			return checkTime(t)
 		}
 		return since1970(n)
 	}
@@ -182,12 +182,12 @@ func readTime(value json.RawMessage, zone *time.Location) (time.Time, error) {
 	}
 	for _, layout := range zoned {
 		if t, err := time.Parse(layout, text); err == nil {
-			return sane(t)
+			return checkTime(t)
 		}
 	}
 	for _, layout := range layouts {
 		if t, err := time.ParseInLocation(layout, text, zone); err == nil {
-			return sane(t)
+			return checkTime(t)
 		}
 	}
 	if n, err := strconv.ParseFloat(text, 64); err == nil {
@@ -196,7 +196,7 @@ func readTime(value json.RawMessage, zone *time.Location) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q is not a time such as 2026-02-19T09:41:42Z", clipped(text))
 }
 
-// earliest is less than any number that a program writes for a time: as seconds it is in the spring of 1973.
+// earliest is smaller than any number that a program writes for a time: as seconds it is in the spring of 1973.
 const earliest = 1e8
 
 func since1970(n float64) (time.Time, error) {
@@ -210,17 +210,17 @@ func since1970(n float64) (time.Time, error) {
 		n /= 1000
 	}
 	whole, part := math.Modf(n)
-	return sane(time.Unix(int64(whole), int64(math.Round(part*1e6))*1000).UTC())
+	return checkTime(time.Unix(int64(whole), int64(math.Round(part*1e6))*1000).UTC())
 }
 
-func sane(t time.Time) (time.Time, error) {
+func checkTime(t time.Time) (time.Time, error) {
 	if problem := memory.TimeProblem(t); problem != "" {
 		return time.Time{}, fmt.Errorf("%s", problem)
 	}
 	return t, nil
 }
 
-// clipped is the beginning of a text, for an error.
+// clipped returns the beginning of a text, for an error.
 func clipped(text string) string {
 	if utf8.RuneCountInString(text) <= 40 {
 		return text

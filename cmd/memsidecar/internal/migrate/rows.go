@@ -8,13 +8,13 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// Fields are where a record has what; of several names the first that has a value counts. A name may be a path such as
+// Fields are the names of a record's fields. Of several names the first that has a value counts. A name may be a path such as
 // metadata.user_id.
 type Fields struct {
 	Text, ID, Time, User, Kind, Importance, Agent, Session []string
 }
 
-// LanceDB are the usual names of columns.
+// LanceDB has the usual names of columns in LanceDB tables.
 var LanceDB = Fields{
 	Text:       []string{"text", "content", "memory", "document", "page_content", "summary"},
 	ID:         []string{"id", "_id", "uuid"},
@@ -26,13 +26,12 @@ var LanceDB = Fields{
 	Session:    []string{"session_id", "sessionId", "session", "metadata.session_id"},
 }
 
-// Rows reads records that hold a statement each. Strict ones have a kind that is one of ours, or none; of others it is taken
-// where it is one.
+// Rows reads records with one statement each. With strict, a kind must be a known one or missing. Otherwise an unknown kind is ignored.
 func Rows(in io.Reader, format string, f Fields, strict bool, o Options, sink Sink) error {
 	_, err := records(in, nil, sink, func(line int, fields map[string]json.RawMessage) error {
 		item, err := rowItem(newRow(fields, o), line, format, &f, strict)
 		if err != nil {
-			sink.bad(line, "%v", err)
+			sink.reject(line, "%v", err)
 			return nil
 		}
 		return sink.Item(item)
@@ -67,7 +66,7 @@ func rowItem(r *row, line int, format string, f *Fields, strict bool) (Item, err
 	return item, nil
 }
 
-// kind is a record's. One that is none of ours stays among the other fields.
+// kind returns the record's kind. An unknown one is kept with the other fields.
 func (r *row) kind(names []string, strict bool) memsidecarv1.MemoryKind {
 	if strict {
 		name := r.text(names...)
@@ -79,7 +78,7 @@ func (r *row) kind(names []string, strict bool) memsidecarv1.MemoryKind {
 	}
 	for _, name := range names {
 		var text string
-		if value := below(r.fields, name); json.Unmarshal(value, &text) == nil && kindNamed(text) != 0 {
+		if value := lookup(r.fields, name); json.Unmarshal(value, &text) == nil && kindNamed(text) != 0 {
 			r.used[name] = true
 			return kindNamed(text)
 		}
@@ -87,11 +86,11 @@ func (r *row) kind(names []string, strict bool) memsidecarv1.MemoryKind {
 	return memsidecarv1.MemoryKind_MEMORY_KIND_UNSPECIFIED
 }
 
-// scaled reports whether an importance is between 0 and 1, as ours is. Others count from 1 to 10.
+// scaled reports whether an importance is between 0 and 1, as in memsidecar. Other programs count from 1 to 10.
 func (r *row) scaled(names []string) bool {
 	for _, name := range names {
 		var n float64
-		if value := below(r.fields, name); value != nil {
+		if value := lookup(r.fields, name); value != nil {
 			return json.Unmarshal(value, &n) == nil && n >= 0 && n <= 1
 		}
 	}

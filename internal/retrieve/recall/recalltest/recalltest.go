@@ -27,7 +27,7 @@ func Run(t *testing.T, open func(t *testing.T) Stores) {
 	run := func(name string, test func(*suite)) {
 		t.Run(name, func(t *testing.T) { test(&suite{T: t, Stores: open(t), settle: func() {}}) })
 	}
-	// Searches answer the same before messages are indexed and after.
+	// Searches return the same before and after the messages are indexed.
 	for _, c := range []struct {
 		name string
 		run  func(*suite)
@@ -76,7 +76,7 @@ type suite struct {
 	*testing.T
 	Stores
 
-	settle func() // does what is to happen between writing and searching
+	settle func() // called between writing and searching
 }
 
 func by(user memory.User, text string) memory.Message {
@@ -87,7 +87,7 @@ func answer(text string) memory.Message {
 	return memory.Message{Role: memory.RoleAssistant, AgentID: "bot", Content: text, Time: t0}
 }
 
-// in is a session of a user without a channel.
+// in returns the scope of a user's session without a channel.
 func in(user memory.User, sessionID string) memory.Scope {
 	return memory.Scope{Namespace: user.Namespace, UserID: user.ID, SessionID: sessionID}
 }
@@ -106,7 +106,7 @@ func (s *suite) append(a session.Append) {
 	}
 }
 
-// filler is enough talk of something else for a user's messages to be worth an index.
+// filler returns so many messages about something else that the user's messages are indexed.
 func filler(user memory.User) (messages []memory.Message) {
 	for i := range 70 {
 		messages = append(messages, by(user, fmt.Sprintf("filler number %d", i)))
@@ -133,12 +133,12 @@ func (s *suite) fillAndIndex() {
 	s.index()
 }
 
-// all is a query for up to limit messages of a user in any channel.
+// all returns a query for up to limit messages of a user in any channel.
 func all(user memory.User, limit int) recall.Query {
 	return recall.Query{User: user, Limit: limit, Filter: recall.Filter{Audience: memory.Everything()}}
 }
 
-// lifting is a query in which good hits lift those next to them.
+// lifting returns a query in which a good hit raises the scores of the messages next to it.
 func lifting(user memory.User) recall.Query {
 	q := all(user, 10)
 	q.NeighborWeight = 0.6
@@ -159,7 +159,7 @@ func (s *suite) search(q recall.Query, text string) []recall.Hit {
 	return hits
 }
 
-// contents are the texts of hits, sorted.
+// contents returns the sorted texts of hits.
 func contents(hits []recall.Hit) (texts []string) {
 	for _, h := range hits {
 		texts = append(texts, h.Message.Content)
@@ -199,7 +199,7 @@ func messages(t *testing.T, sessions session.Store, user memory.User, sessionID 
 
 func near(a, b float64) bool { return a-b < 1e-6 && b-a < 1e-6 }
 
-// calls are calls of all methods.
+// calls returns a call of each method.
 func (s *suite) calls() storetest.Calls {
 	q := all(ann, 1)
 	of := []session.Message{{SessionID: "s", SessionRef: "s", Position: 1}}

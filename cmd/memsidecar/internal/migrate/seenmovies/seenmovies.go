@@ -1,5 +1,5 @@
-// Package seenmovies reads seen_movies.json, in which a film bot kept what it had seen, what it had told, and the list that it
-// had shown last.
+// Package seenmovies reads seen_movies.json, in which a film bot stored the films it had seen and reported, and the list it had shown
+// last.
 package seenmovies
 
 import (
@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// File is what the bot kept.
+// File is the content of the file.
 type File struct {
-	Movies    []Movie // as the file has them, in order
+	Movies    []Movie // in the order of the file
 	LastCheck time.Time
 	Shown     []string // URLs of the list that was shown last
 	ShownAt   time.Time
@@ -23,15 +23,15 @@ type File struct {
 type Movie struct {
 	URL        string
 	Title      string
-	Attributes string // what else is said of it, as a JSON object; "" when there is nothing
+	Attributes string // other fields as a JSON object, or ""
 	FirstSeen  time.Time
 	Notified   bool
 }
 
-// maxBytes is far more than the hundred films that the bot kept.
+// maxBytes is far more than a hundred films need.
 const maxBytes = 64 << 20
 
-// Read reads the file. Times without a zone are in the one given.
+// Read reads the file. Times without a zone are in the given zone.
 func Read(in io.Reader, zone *time.Location) (*File, error) {
 	data, err := io.ReadAll(io.LimitReader(in, maxBytes+1))
 	if err != nil {
@@ -72,7 +72,7 @@ func Read(in io.Reader, zone *time.Location) (*File, error) {
 	return f, nil
 }
 
-// eachField visits the fields of an object in the order in which they stand.
+// eachField visits the fields of an object in order.
 func eachField(object json.RawMessage, visit func(name string, value json.RawMessage) error) error {
 	decoder := json.NewDecoder(bytes.NewReader(object))
 	if token, err := decoder.Token(); err != nil || token != json.Delim('{') {
@@ -125,7 +125,7 @@ func readMovie(url string, value json.RawMessage, zone *time.Location) (m Movie,
 	return m, err
 }
 
-// readTime reads what Python's date and datetime write; "" is no time.
+// readTime reads the formats of Python's date and datetime; "" is no time.
 func readTime(text string, zone *time.Location) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil

@@ -19,13 +19,13 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// maxLineBytes bounds a line: a message may hold 4 MiB, and JSON may write a byte as six.
+// maxLineBytes limits a line: a message may have 4 MiB, and JSON may escape a byte as six.
 const maxLineBytes = 32 << 20
 
-// Read reads a conversation: an object with its messages, a plain list of messages, or lines. Times without a zone are in the
-// zone given. An error names the line.
+// Read reads a conversation: an object with its messages, a plain list of messages, or lines. Times without a zone are in the given zone.
+// Errors name the line.
 func Read(r io.Reader, zone *time.Location) (*File, error) {
-	in := &counted{r: r}
+	in := &lineCounter{r: r}
 	p := &parser{in: in, decoder: json.NewDecoder(in), zone: zone, file: &File{Session: &memsidecarv1.Session{}}, ids: map[string]int{}}
 	begin, err := p.decoder.Token()
 	switch {
@@ -48,16 +48,16 @@ func Read(r io.Reader, zone *time.Location) (*File, error) {
 
 // parser reads one file.
 type parser struct {
-	in      *counted
+	in      *lineCounter
 	decoder *json.Decoder
 	zone    *time.Location
 	file    *File
-	ids     map[string]int // the lines of messages with an id
+	ids     map[string]int // line of each message id
 }
 
 type fields map[string]json.RawMessage
 
-// object is the whole conversation, or the first line of many.
+// object reads the whole conversation, or the first of many lines.
 func (p *parser) object() error {
 	about, whole := fields{}, false
 	start := p.in.line(p.decoder.InputOffset())
@@ -113,7 +113,7 @@ func (p *parser) list() error {
 	return p.broken(err)
 }
 
-// end expects nothing more.
+// end checks that nothing follows.
 func (p *parser) end() error {
 	switch token, err := p.decoder.Token(); {
 	case errors.Is(err, io.EOF):
@@ -125,7 +125,7 @@ func (p *parser) end() error {
 	}
 }
 
-// lines reads what comes after the first line.
+// lines reads the lines after the first.
 func (p *parser) lines(n int, first fields) error {
 	var err error
 	if _, ok := first[keyRole]; ok {
@@ -138,7 +138,7 @@ func (p *parser) lines(n int, first fields) error {
 	if err != nil {
 		return fmt.Errorf("line %d: %w", n, err)
 	}
-	n = p.in.line(p.decoder.InputOffset()) // the first line may have been several
+	n = p.in.line(p.decoder.InputOffset()) // the first value may span several lines
 	lines := bufio.NewScanner(io.MultiReader(p.decoder.Buffered(), p.in))
 	lines.Buffer(nil, maxLineBytes)
 	for rest := true; lines.Scan(); n, rest = n+1, false {
@@ -159,7 +159,7 @@ func (p *parser) lines(n int, first fields) error {
 	return nil
 }
 
-// message reads a message as it stands in the file.
+// message reads one message.
 func (p *parser) message(line int, data []byte) error {
 	f := fields{}
 	if err := json.Unmarshal(data, &f); err != nil || f == nil {
@@ -221,7 +221,7 @@ func (p *parser) session(f fields) error {
 	return v.done()
 }
 
-// broken says where the file is no JSON.
+// broken returns the error for invalid JSON, with its place.
 func (p *parser) broken(err error) error {
 	syntax := (*json.SyntaxError)(nil)
 	switch {
@@ -235,7 +235,7 @@ func (p *parser) broken(err error) error {
 	return err
 }
 
-// values are read field by field; the first mistake is kept.
+// values are fields that are read one by one. They keep the first mistake.
 type values struct {
 	fields
 	zone  *time.Location
@@ -249,7 +249,7 @@ func (v *values) wrong(format string, args ...any) {
 	}
 }
 
-// done returns the first mistake. An unknown field is one: it would be lost.
+// done returns the first mistake. An unknown field is a mistake, because it would be lost.
 func (v *values) done() error {
 	for _, key := range slices.Sorted(maps.Keys(v.fields)) {
 		if !slices.Contains(v.known, key) {
@@ -259,7 +259,7 @@ func (v *values) done() error {
 	return v.err
 }
 
-// json is a value verbatim, "" where it is missing or null.
+// json returns a value verbatim, or "" if it is missing or null.
 func (v *values) json(key string) string {
 	v.known = append(v.known, key)
 	value := string(bytes.TrimSpace(v.fields[key]))
@@ -297,7 +297,7 @@ func (v *values) number(key string) *int32 {
 	return &n
 }
 
-// object is an object verbatim; an empty one says nothing.
+// object returns an object verbatim. An empty one counts as missing.
 func (v *values) object(key string) string {
 	value := v.json(key)
 	if value != "" && !strings.HasPrefix(value, "{") {
@@ -338,15 +338,15 @@ func (v *values) duration(key string) *durationpb.Duration {
 	return durationpb.New(time.Duration(seconds*1e9 + 0.5))
 }
 
-// counted is a reader that knows where lines end.
-type counted struct {
+// lineCounter is a reader that records where lines end.
+type lineCounter struct {
 	r    io.Reader
 	read int64
-	ends []int64 // where the lines that were read end
+	ends []int64 // offsets of the line ends
 }
 
 // Read implements io.Reader.
-func (c *counted) Read(b []byte) (int, error) {
+func (c *lineCounter) Read(b []byte) (int, error) {
 	n, err := c.r.Read(b)
 	for i, x := range b[:n] {
 		if x == '\n' {
@@ -357,8 +357,8 @@ func (c *counted) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// line of the byte before an offset, counted from 1.
-func (c *counted) line(offset int64) int {
+// line returns the line of the byte before an offset, counted from 1.
+func (c *lineCounter) line(offset int64) int {
 	i, _ := slices.BinarySearch(c.ends, max(offset, 1))
 	return i + 1
 }

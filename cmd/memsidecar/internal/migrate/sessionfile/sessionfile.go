@@ -1,9 +1,8 @@
-// Package sessionfile reads and writes one conversation as a file that people and other programs know: an object with its
-// messages in it, or a message a line.
+// Package sessionfile reads and writes files with one conversation: a JSON object with its messages, or JSONL with a message per line.
 //
-// Of an object with messages every field comes back byte for byte, in its order, with two spaces of indentation and text as
-// it is (no \u escapes). Arguments of tools and metadata are kept verbatim and never parsed into numbers. Times are written as
-// Python's isoformat() writes those without a zone; a zone in the file counts when it is read.
+// A JSON object that is read and written again keeps the order and the bytes of its fields. It is indented with two spaces and has no \u
+// escapes. Arguments of tools and metadata are kept verbatim; their numbers are never parsed. Times are written without a zone, as by
+// Python's isoformat(). Reading accepts a zone.
 package sessionfile
 
 import (
@@ -18,26 +17,26 @@ import (
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
 
-// Format is how a conversation is written down.
+// Format is the format of a file.
 type Format string
 
 // The formats.
 const (
 	JSON  Format = "json"  // an object with its messages
-	JSONL Format = "jsonl" // a line about the session, then a message a line
+	JSONL Format = "jsonl" // a line about the session, then a line for each message
 )
 
-// File is a conversation that was read.
+// File is the content of a file.
 type File struct {
-	// Session has what the file says: id, title, metadata, memorize_every, the times of creation and change.
+	// Session has the id, title, metadata, memorize_every, and the times of creation and change.
 	Session *memsidecarv1.Session
 	// Messages are in the order of the file.
 	Messages []*memsidecarv1.Message
-	// Lines are those on which the messages begin.
+	// Lines are the lines on which the messages begin.
 	Lines []int
 }
 
-// The keys of a file. Those of the first line are in every file, null where nothing is known; the others only when set.
+// The keys of a file. Those of the first line are in every file, null if they are unknown; the others only if they are set.
 const (
 	keySession, keyMessages, keyCreated, keyUpdated              = "session_id", "messages", "created_at", "updated_at"
 	keyTitle, keyMetadata, keyEvery, keyType, keyCount           = "title", "metadata", "memorize_every", "_type", "message_count"
@@ -56,13 +55,13 @@ var roles = map[string]memsidecarv1.Role{
 	"system": memsidecarv1.Role_ROLE_SYSTEM, "tool": memsidecarv1.Role_ROLE_TOOL,
 }
 
-// naive is what Python's isoformat() writes, with six more digits where they are not zero.
+// naive is the format of Python's isoformat() without a zone. It adds six decimals unless they are zero.
 const naive = "2006-01-02T15:04:05"
 
-// parseTime reads a time; one without a zone is in the zone given.
+// parseTime reads a time. Without a zone it is in the given zone.
 func parseTime(text string, zone *time.Location) (*timestamppb.Timestamp, error) {
 	text = strings.Replace(text, " ", "T", 1)
-	for _, layout := range []string{naive, "2006-01-02T15:04:05Z07:00", "2006-01-02T15:04:05Z0700"} { // fractions are read, too
+	for _, layout := range []string{naive, "2006-01-02T15:04:05Z07:00", "2006-01-02T15:04:05Z0700"} { // fractions are accepted, too
 		if t, err := time.ParseInLocation(layout, text, zone); err == nil {
 			return timestamppb.New(t), nil
 		}
@@ -70,8 +69,8 @@ func parseTime(text string, zone *time.Location) (*timestamppb.Timestamp, error)
 	return nil, fmt.Errorf("%q is not a time such as 2025-12-31T10:00:00", text)
 }
 
-// formatTime is the time in the zone, to the microsecond: Python knows no finer one, and before 3.11 reads none. What the
-// zone's clock shows twice a year has its offset, because nobody could tell which it was.
+// formatTime returns the time in the zone, in microseconds: Python has no finer times, and before 3.11 reads no others. A local time that
+// occurs twice, at the end of summer time, has its offset, because it would be ambiguous.
 func formatTime(stamp *timestamppb.Timestamp, zone *time.Location) string {
 	t := stamp.AsTime().Truncate(time.Microsecond).In(zone)
 	layout := naive
@@ -85,12 +84,12 @@ func formatTime(stamp *timestamppb.Timestamp, zone *time.Location) string {
 	return text
 }
 
-// maxSeconds of a duration: no call of a tool takes thirty years.
+// maxSeconds of a duration: no tool call takes thirty years.
 const maxSeconds = 1e9
 
 // formatDuration writes seconds as Python writes a float: 0.5, 1.0, 5e-05.
 func formatDuration(d *durationpb.Duration) string {
-	// By way of its decimals, which give the nearest float; a sum of two floats need not.
+	// Parsing the decimals gives the nearest float; adding two floats may not.
 	seconds, err := strconv.ParseFloat(fmt.Sprintf("%d.%09d", d.GetSeconds(), d.GetNanos()), 64)
 	if err != nil {
 		return string(nothing)

@@ -50,9 +50,9 @@ func content(t *testing.T, name string) string {
 	return string(data)
 }
 
-// TestByteForByte: history.json is the example of the document that the format comes from; the others have what its
-// fields can hold, and what ours have beyond it.
-func TestByteForByte(t *testing.T) {
+// TestRoundTripIsExact: history.json is the example of the format's specification. The others cover all values of its fields, and our
+// additions.
+func TestRoundTripIsExact(t *testing.T) {
 	for name, format := range map[string]sessionfile.Format{
 		"history.json": sessionfile.JSON, "everything.json": sessionfile.JSON, "lines.jsonl": sessionfile.JSONL,
 	} {
@@ -61,7 +61,7 @@ func TestByteForByte(t *testing.T) {
 		if got := write(t, file, format, time.UTC); got != want {
 			t.Errorf("%s comes back as\n%s", name, got)
 		}
-		// The other format has the same in it.
+		// The other format holds the same data.
 		other := sessionfile.JSONL
 		if format == sessionfile.JSONL {
 			other = sessionfile.JSON
@@ -77,7 +77,7 @@ func TestByteForByte(t *testing.T) {
 	}
 }
 
-func TestWhatIsRead(t *testing.T) {
+func TestReadFields(t *testing.T) {
 	m := read(t, content(t, "history.json")).Messages[1]
 	call := m.GetToolCalls()[0]
 	if m.GetRole() != memsidecarv1.Role_ROLE_ASSISTANT || m.GetSendTime().AsTime() != time.Date(2025, 12, 31, 10, 0, 1, 0, time.UTC) ||
@@ -85,7 +85,7 @@ func TestWhatIsRead(t *testing.T) {
 		call.GetStartTime().AsTime() != time.Date(2025, 12, 31, 10, 0, 2, 0, time.UTC) || call.GetResult() != "CPU 使用率: 3.0%" {
 		t.Errorf("%v", m)
 	}
-	// An NPC's plain list, and a list of lines with no line about the session.
+	// An NPC's plain list, and a list without a line about the session.
 	npc := `{"role": "assistant", "content": "后生问得好...", "timestamp": "2024-12-13T08:00:00Z", "npc_id": "ancestor_yan"}`
 	for name, text := range map[string]string{"list": "[\n" + npc + "\n,\n" + npc + "]", "lines": "\n" + npc + "\n\n" + npc} {
 		file := read(t, text)
@@ -126,7 +126,7 @@ func TestTimes(t *testing.T) {
 		{"2025-12-31T10:00:00Z", "2025-12-31T10:00:00Z", "2025-12-31T18:00:00", shanghai},
 		{"2025-12-31T10:00:00+0100", "2025-12-31T09:00:00Z", "2025-12-31T17:00:00", shanghai},
 		{"2025-12-31T10:00:00.25+01:00", "2025-12-31T09:00:00.25Z", "2025-12-31T17:00:00.250000", shanghai},
-		// Twice a year the clock in Berlin shows 2:30 on the day when summer ends.
+		// In Berlin, 2:30 occurs twice on the day when summer time ends.
 		{"2025-10-26T02:30:00+02:00", "2025-10-26T00:30:00Z", "", berlin},
 		{"2025-10-26T02:30:00+01:00", "2025-10-26T01:30:00Z", "", berlin},
 	} {
@@ -149,8 +149,8 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-// TestLeftOut: who is named when the file is read need not be named in it.
-func TestLeftOut(t *testing.T) {
+// TestWriterOmitsKnownNames: Names given when the file is read need not be in the file.
+func TestWriterOmitsKnownNames(t *testing.T) {
 	file := read(t, `[{"role": "user", "content": "a", "speaker": "u"}, {"role": "user", "content": "b", "speaker": "v"},
 		{"role": "assistant", "content": "c", "agent": "bot"}, {"role": "assistant", "content": "d", "agent": "other"}]`)
 	var b bytes.Buffer
@@ -223,8 +223,8 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// TestFinerTimes: there is nothing below a microsecond in the file.
-func TestFinerTimes(t *testing.T) {
+// TestTimesAreTruncatedToMicroseconds: The file has no times below a microsecond.
+func TestTimesAreTruncatedToMicroseconds(t *testing.T) {
 	file := &sessionfile.File{Session: &memsidecarv1.Session{}, Messages: []*memsidecarv1.Message{{
 		Role: memsidecarv1.Role_ROLE_USER, SendTime: timestamppb.New(time.Date(2025, 12, 31, 10, 0, 0, 1999, time.UTC)),
 	}}}

@@ -26,7 +26,7 @@ type Writer struct {
 	n       int
 }
 
-// NewWriter begins a file. Times are written in the zone.
+// NewWriter starts a file. Times are written in the zone.
 func NewWriter(w io.Writer, format Format, zone *time.Location, session *memsidecarv1.Session) (*Writer, error) {
 	f := &Writer{w: w, format: format, zone: zone, session: session}
 	if format == JSONL {
@@ -94,7 +94,7 @@ func (f *Writer) message(m *memsidecarv1.Message) object {
 		{keyContent, text(m.GetContent())},
 		{keyTime, f.time(m.GetSendTime())},
 	}
-	// A line is short: what is empty is left out.
+	// Lines omit empty fields.
 	if len(m.GetToolCalls()) > 0 || f.format == JSON {
 		calls := list{}
 		for _, call := range m.GetToolCalls() {
@@ -173,7 +173,7 @@ type (
 
 func (r raw) indented(string) string { return string(r) }
 
-// line is the value without line breaks; those of JSON are never inside of texts.
+// line returns the value without line breaks. JSON has none inside of strings.
 func (r raw) line() string {
 	var b bytes.Buffer
 	if !strings.ContainsAny(string(r), "\r\n") || json.Compact(&b, []byte(r)) != nil {
@@ -217,7 +217,7 @@ func (l list) indented(by string) string {
 	return "[\n" + strings.Join(parts, ",\n") + "\n" + by + "]"
 }
 
-// text is a JSON string as Python writes it with ensure_ascii=False: escaped is only what must be. Go's own escapes more.
+// text returns a JSON string as Python writes it with ensure_ascii=False, with the minimum of escapes. Go's encoder escapes more.
 func text(s string) raw {
 	var b strings.Builder
 	b.Grow(len(s) + 2)

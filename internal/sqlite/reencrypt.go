@@ -14,34 +14,34 @@ import (
 	"github.com/memsidecar/memsidecar/internal/sqlite/sealed"
 )
 
-// ErrSame means that a database already is as requested.
-var ErrSame = errors.New("nothing is to be done")
+// ErrUnchanged means that a database already is as requested.
+var ErrUnchanged = errors.New("nothing is to be done")
 
 // ErrInUse means that a program other than a sidecar has the database open.
 var ErrInUse = errors.New("another program has the database open, such as memsidecar backup or memsidecar check: wait until it has ended")
 
-// Resealed is the result of Reseal.
-type Resealed struct {
+// Reencrypted is the result of [Reencrypt].
+type Reencrypted struct {
 	Dir       string `json:"data_dir"`
 	Bytes     int64  `json:"bytes"`
 	Encrypted bool   `json:"encrypted"`
 }
 
 // Encrypt encrypts a database that is not encrypted.
-func Encrypt(ctx context.Context, dir string, key seal.Key) (Resealed, error) {
-	if _, found, err := look(DatabasePath(dir), seal.Key{}); found == encrypted {
-		return Resealed{}, fmt.Errorf("%s is encrypted: %w", DatabasePath(dir), ErrSame)
+func Encrypt(ctx context.Context, dir string, key seal.Key) (Reencrypted, error) {
+	if _, found, err := identify(DatabasePath(dir), seal.Key{}); found == encrypted {
+		return Reencrypted{}, fmt.Errorf("%s is encrypted: %w", DatabasePath(dir), ErrUnchanged)
 	} else if err != nil {
-		return Resealed{}, err
+		return Reencrypted{}, err
 	}
-	return Reseal(ctx, dir, seal.Key{}, key)
+	return Reencrypt(ctx, dir, seal.Key{}, key)
 }
 
-// Reseal rewrites the database of a data folder. If after is a key, the new database is encrypted with a new data key, else it is not
+// Reencrypt rewrites the database of a data folder. If after is a key, the new database is encrypted with a new data key, else it is not
 // encrypted. before is the zero Key for a database that is not encrypted. No sidecar may use the folder at the same time, and the disk
 // needs room for the database twice. A crash leaves the old database or the new one. An unencrypted old database is overwritten, as far
 // as a program can do that.
-func Reseal(ctx context.Context, dir string, before, after seal.Key) (r Resealed, err error) {
+func Reencrypt(ctx context.Context, dir string, before, after seal.Key) (r Reencrypted, err error) {
 	path := DatabasePath(dir)
 	unlockFolder, from, err := openResting(ctx, dir, before)
 	if err != nil {
@@ -50,7 +50,7 @@ func Reseal(ctx context.Context, dir string, before, after seal.Key) (r Resealed
 	defer func() { err = errors.Join(err, unlockFolder()) }()
 	defer func() { err = errors.Join(err, from.close()) }()
 	if from == nil && after.IsZero() {
-		return r, fmt.Errorf("%s is not encrypted: %w", path, ErrSame)
+		return r, fmt.Errorf("%s is not encrypted: %w", path, ErrUnchanged)
 	}
 	var to *vault
 	if !after.IsZero() {
@@ -78,7 +78,7 @@ func Reseal(ctx context.Context, dir string, before, after seal.Key) (r Resealed
 	if err != nil {
 		return r, err
 	}
-	r = Resealed{Dir: dir, Bytes: info.Size(), Encrypted: to != nil}
+	r = Reencrypted{Dir: dir, Bytes: info.Size(), Encrypted: to != nil}
 	return r, swap(part, path, from == nil)
 }
 
@@ -87,7 +87,7 @@ func copyInto(ctx context.Context, path string, from, to *vault) (part string, e
 	if err := removeParts(filepath.Dir(path)); err != nil {
 		return "", err
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), resealPrefix+"*"+partSuffix)
+	f, err := os.CreateTemp(filepath.Dir(path), reencryptPrefix+"*"+partSuffix)
 	if err != nil {
 		return "", err
 	}
@@ -105,14 +105,14 @@ func copyInto(ctx context.Context, path string, from, to *vault) (part string, e
 	return part, nil
 }
 
-// Names of the temporary files of Reseal and Restore.
+// Names of the temporary files of Reencrypt and Restore.
 const (
-	resealPrefix  = ".reseal."
-	restorePrefix = ".restore."
-	partSuffix    = ".part"
+	reencryptPrefix = ".reseal."
+	restorePrefix   = ".restore."
+	partSuffix      = ".part"
 )
 
-// removeParts removes temporary files that a killed Reseal or Restore left in the folder, because they may hold decrypted data or the data
+// removeParts removes temporary files that a killed Reencrypt or Restore left in the folder, because they may hold decrypted data or the data
 // of forgotten users. The caller must have the folder locked.
 func removeParts(dir string) error {
 	entries, err := os.ReadDir(dir)
@@ -121,7 +121,7 @@ func removeParts(dir string) error {
 	}
 	for _, e := range entries {
 		name := strings.TrimSuffix(e.Name(), "-journal")
-		if strings.HasSuffix(name, partSuffix) && (strings.HasPrefix(name, resealPrefix) || strings.HasPrefix(name, restorePrefix)) {
+		if strings.HasSuffix(name, partSuffix) && (strings.HasPrefix(name, reencryptPrefix) || strings.HasPrefix(name, restorePrefix)) {
 			err = errors.Join(err, removeIfThere(filepath.Join(dir, e.Name())))
 		}
 	}
@@ -177,7 +177,7 @@ func Rewrap(ctx context.Context, dir string, before, after seal.Key) (err error)
 	}
 	defer func() { err = errors.Join(err, v.close(), unlockFolder()) }()
 	if v == nil {
-		return ErrUnsealed
+		return ErrNotEncrypted
 	}
 	envelope, err := v.pages.Wrap(after)
 	if err != nil {
@@ -226,21 +226,21 @@ func openResting(ctx context.Context, dir string, key seal.Key) (unlockFolder fu
 			err = errors.Join(err, lock.Close())
 		}
 	}()
-	if err := settle(ctx, path, key); err != nil {
+	if err := emptyLog(ctx, path, key); err != nil {
 		return nil, nil, err
 	}
 	v, err := unlockKnown(path, key)
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := v.settleEnvelope(path); err != nil {
+	if err := v.completeRotation(path); err != nil {
 		return nil, nil, errors.Join(err, v.close())
 	}
 	return lock.Close, v, nil
 }
 
-// settle empties the log. The last connection to close removes the log; if it still exists, another program has the database open.
-func settle(ctx context.Context, path string, key seal.Key) (err error) {
+// emptyLog empties the log. The last connection to close removes the log; if it still exists, another program has the database open.
+func emptyLog(ctx context.Context, path string, key seal.Key) (err error) {
 	s, err := openFile(ctx, path, "rw", key)
 	if err != nil {
 		return err

@@ -22,7 +22,7 @@ import (
 const staleAfter = time.Hour
 
 // Unseen implements results.Store.
-func (s *Results) Unseen(ctx context.Context, v lists.View, keys []string, at time.Time) (unseen []string, last time.Time, err error) {
+func (s *NumberedLists) Unseen(ctx context.Context, v lists.View, keys []string, at time.Time) (unseen []string, last time.Time, err error) {
 	view, err := viewArgs(v)
 	if err != nil {
 		return nil, last, err
@@ -69,7 +69,7 @@ type listedItem struct {
 }
 
 // Items implements results.Store. An item in several parts is listed once, with the earliest time at which it was seen.
-func (s *Results) Items(ctx context.Context, v lists.View, after string, limit int) (page lists.Page, err error) {
+func (s *NumberedLists) Items(ctx context.Context, v lists.View, after string, limit int) (page lists.Page, err error) {
 	view, err := viewArgs(v)
 	if err != nil {
 		return page, err
@@ -102,7 +102,7 @@ func (s *Results) Items(ctx context.Context, v lists.View, after string, limit i
 			if err != nil {
 				return i, sqldb.Scanned(itemsTable, i.row, err)
 			}
-			return i, soundItem(i.row, &i.Item)
+			return i, checkItem(i.row, &i.Item)
 		})
 		if err != nil {
 			return err
@@ -142,8 +142,8 @@ const (
 	unreadableItem = "(this item cannot be read any more)"
 )
 
-// soundItem returns a *memory.DamagedError if an item has an invalid value.
-func soundItem(row int64, i *lists.Item) error {
+// checkItem returns a *memory.DamagedError if an item has an invalid value.
+func checkItem(row int64, i *lists.Item) error {
 	if i.Attributes != "" && !json.Valid([]byte(i.Attributes)) {
 		return sqldb.Damaged(itemsTable, row, "it holds broken JSON")
 	}
@@ -169,7 +169,7 @@ func collectShown(q sqldb.Querier, rows *sql.Rows) (found []shownRow, err error)
 			found = append(found, l)
 		}
 		n.FirstSeen = time.UnixMicro(firstSeen).UTC()
-		if sqldb.Skip(q, soundItem(l.row, &n.Item)) { // the item keeps its number
+		if sqldb.Skip(q, checkItem(l.row, &n.Item)) { // the item keeps its number
 			n.Item = lists.Item{Key: strings.ToValidUTF8(n.Key, "\uFFFD"), Title: unreadableItem, Notified: n.Notified}
 		}
 		last := &found[len(found)-1]
@@ -180,7 +180,7 @@ func collectShown(q sqldb.Querier, rows *sql.Rows) (found []shownRow, err error)
 }
 
 // Shown implements results.Store.
-func (s *Results) Shown(ctx context.Context, p lists.Place, list string, after time.Time) (shown lists.Shown, err error) {
+func (s *NumberedLists) Shown(ctx context.Context, p lists.Place, list string, after time.Time) (shown lists.Shown, err error) {
 	found, err := s.shownAt(ctx, p, list, after, 1)
 	switch {
 	case err != nil:
@@ -192,12 +192,12 @@ func (s *Results) Shown(ctx context.Context, p lists.Place, list string, after t
 }
 
 // AllShown implements results.Store.
-func (s *Results) AllShown(ctx context.Context, p lists.Place, after time.Time) ([]lists.Shown, error) {
+func (s *NumberedLists) AllShown(ctx context.Context, p lists.Place, after time.Time) ([]lists.Shown, error) {
 	return s.shownAt(ctx, p, "", after, -1)
 }
 
 // shownAt reads the lists shown at a place, last shown first; a negative limit means no limit.
-func (s *Results) shownAt(ctx context.Context, p lists.Place, list string, after time.Time, limit int) (shown []lists.Shown, err error) {
+func (s *NumberedLists) shownAt(ctx context.Context, p lists.Place, list string, after time.Time, limit int) (shown []lists.Shown, err error) {
 	keys, all := p.Keys()
 	visible, err := jsonList(keys)
 	if err != nil {
@@ -223,7 +223,7 @@ func (s *Results) shownAt(ctx context.Context, p lists.Place, list string, after
 }
 
 // Delete implements results.Store.
-func (s *Results) Delete(ctx context.Context, v *lists.View, p *lists.Place, list string) (items int64, registry, shown bool, err error) {
+func (s *NumberedLists) Delete(ctx context.Context, v *lists.View, p *lists.Place, list string) (items int64, registry, shown bool, err error) {
 	err = s.db.Write(ctx, func(tx sqldb.Tx) error {
 		items, registry, shown = 0, false, false
 		if v != nil {
@@ -258,7 +258,7 @@ func (s *Results) Delete(ctx context.Context, v *lists.View, p *lists.Place, lis
 }
 
 // Registries implements results.Store.
-func (s *Results) Registries(ctx context.Context, user memory.User, after string, limit int) (all []lists.Exported, next string, err error) {
+func (s *NumberedLists) Registries(ctx context.Context, user memory.User, after string, limit int) (all []lists.Exported, next string, err error) {
 	type row struct {
 		lists.Exported
 		row int64
@@ -292,7 +292,7 @@ func (s *Results) Registries(ctx context.Context, user memory.User, after string
 }
 
 // Lists implements results.Store.
-func (s *Results) Lists(ctx context.Context, user memory.User, after string, limit int) (all []lists.Shown, next string, err error) {
+func (s *NumberedLists) Lists(ctx context.Context, user memory.User, after string, limit int) (all []lists.Shown, next string, err error) {
 	last, err := rowAfter(after)
 	if err != nil || user.ID == "" {
 		return nil, "", err

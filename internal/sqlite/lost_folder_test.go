@@ -15,9 +15,9 @@ import (
 	"github.com/memsidecar/memsidecar/internal/sqlite"
 )
 
-// TestGoneWhileIdle: that the folder went away is noticed within seconds although nothing is read or written, and that it returned
-// as well, however long it was gone. Nothing is made at the path meanwhile, and nothing but a database of memsidecar is opened.
-func TestGoneWhileIdle(t *testing.T) {
+// TestLostFolderIsNoticedWhileIdle: The loss of the folder is noticed within seconds without reads or writes, and so is its return, after any time.
+// Meanwhile nothing is created at the path, and only a database of memsidecar is opened.
+func TestLostFolderIsNoticedWhileIdle(t *testing.T) {
 	root := t.TempDir()
 	dir, aside := filepath.Join(root, "data"), filepath.Join(root, "aside")
 	foreign := filepath.Join(root, "foreign")
@@ -68,7 +68,7 @@ func TestGoneWhileIdle(t *testing.T) {
 		}
 		remove(t, dir)
 		move(aside, dir)
-		time.Sleep(time.Minute) // the longest pause, because what was there was no database
+		time.Sleep(time.Minute) // the longest pause, because there was no valid database before
 		want("moved back", breaker.Closed, "")
 		dbtest.Exec(t, s, `INSERT INTO notes VALUES ('likes coffee')`)
 	})

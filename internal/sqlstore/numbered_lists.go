@@ -11,17 +11,17 @@ import (
 	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 )
 
-// Results implements results.Store.
-type Results struct {
+// NumberedLists implements results.Store.
+type NumberedLists struct {
 	db sqldb.Access
 	// Quotas limit how many lists are stored; optional. They must be set before the lists are used.
 	Quotas *Quotas
 }
 
-var _ lists.Store = (*Results)(nil)
+var _ lists.Store = (*NumberedLists)(nil)
 
-// NewResults returns the numbered lists in the database.
-func NewResults(db sqldb.Access) *Results { return &Results{db: db} }
+// NewNumberedLists returns the numbered lists in the database.
+func NewNumberedLists(db sqldb.Access) *NumberedLists { return &NumberedLists{db: db} }
 
 // visibleRegistries selects the rows of the visible parts of a registry; viewArgs are its parameters, from ?1 on.
 const visibleRegistries = `(SELECT row FROM result_registries WHERE namespace = ?1 AND kind = ?2 AND member = ?3 AND list = ?4
@@ -59,7 +59,7 @@ func findItem(ctx context.Context, q sqldb.Querier, view []any, key string) (kno
 }
 
 // Put implements results.Store.
-func (s *Results) Put(ctx context.Context, p lists.Put) (done lists.PutDone, err error) {
+func (s *NumberedLists) Put(ctx context.Context, p lists.Put) (done lists.PutDone, err error) {
 	view, err := viewArgs(p.View)
 	if err != nil {
 		return done, err
@@ -106,7 +106,7 @@ func (s *Results) Put(ctx context.Context, p lists.Put) (done lists.PutDone, err
 	return done, s.Quotas.Note(err)
 }
 
-func (s *Results) ensureRegistry(ctx context.Context, tx sqldb.Tx, r lists.Registry) (row int64, err error) {
+func (s *NumberedLists) ensureRegistry(ctx context.Context, tx sqldb.Tx, r lists.Registry) (row int64, err error) {
 	key := []any{r.Namespace, string(r.Kind), r.Member, r.List, r.Channel.VisibilityKey(), r.Channel.ID, string(r.Channel.Kind)}
 	added, err := tx.Affect(ctx, `INSERT INTO result_registries (namespace, kind, member, list, visibility, channel_id, channel_kind)
 		VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`, key...)
@@ -156,7 +156,7 @@ func putItem(ctx context.Context, tx sqldb.Tx, registry int64, view []any, p *li
 }
 
 // showPut shows the items of a Put as a list.
-func (s *Results) showPut(ctx context.Context, tx sqldb.Tx, registry int64, view []any, p *lists.Put, items []lists.Numbered) (bool, error) {
+func (s *NumberedLists) showPut(ctx context.Context, tx sqldb.Tx, registry int64, view []any, p *lists.Put, items []lists.Numbered) (bool, error) {
 	if p.Place == nil {
 		return false, nil
 	}
@@ -196,7 +196,7 @@ func placeArgs(p *lists.Place) []any {
 	return []any{p.Namespace, string(p.Kind), p.ID, p.Member, p.Channel.VisibilityKey()}
 }
 
-func (s *Results) show(ctx context.Context, tx sqldb.Tx, registry int64, p *lists.Put, at time.Time, items []lists.Numbered) error {
+func (s *NumberedLists) show(ctx context.Context, tx sqldb.Tx, registry int64, p *lists.Put, at time.Time, items []lists.Numbered) error {
 	list := append(placeArgs(p.Place), p.View.List)
 	before, err := tx.Affect(ctx, `DELETE FROM result_lists WHERE namespace = ? AND place = ? AND place_id = ? AND member = ?
 		AND visibility = ? AND list = ?`, list...)
@@ -266,7 +266,7 @@ func beforeAll(t time.Time) int64 {
 }
 
 // Sweep implements results.Store.
-func (s *Results) Sweep(ctx context.Context, l lists.Limits, limit int) (deleted int64, err error) {
+func (s *NumberedLists) Sweep(ctx context.Context, l lists.Limits, limit int) (deleted int64, err error) {
 	err = s.db.Write(ctx, func(tx sqldb.Tx) error {
 		lists, err := tx.Affect(ctx, `DELETE FROM result_lists WHERE row IN (SELECT row FROM result_lists INDEXED BY result_lists_by_time
 			WHERE shown_at <= ?1 LIMIT ?2)`, shownAfter(l), limit)
@@ -282,7 +282,7 @@ func (s *Results) Sweep(ctx context.Context, l lists.Limits, limit int) (deleted
 }
 
 // ForgetSession implements results.Store.
-func (s *Results) ForgetSession(ctx context.Context, namespace, sessionID string, channel memory.Channel, users ...string) error {
+func (s *NumberedLists) ForgetSession(ctx context.Context, namespace, sessionID string, channel memory.Channel, users ...string) error {
 	if sessionID == "" {
 		return nil
 	}
@@ -299,7 +299,7 @@ func (s *Results) ForgetSession(ctx context.Context, namespace, sessionID string
 }
 
 // Forget implements results.Store.
-func (s *Results) Forget(ctx context.Context, user memory.User) (f lists.Forgotten, err error) {
+func (s *NumberedLists) Forget(ctx context.Context, user memory.User) (f lists.Forgotten, err error) {
 	if user.ID == "" {
 		return f, nil // no user
 	}

@@ -7,12 +7,11 @@ import (
 
 	"github.com/memsidecar/memsidecar/internal/lists"
 	"github.com/memsidecar/memsidecar/internal/lists/liststest"
-	"github.com/memsidecar/memsidecar/internal/sqlite"
 	"github.com/memsidecar/memsidecar/internal/sqlstore"
 )
 
-func TestResults(t *testing.T) {
+func TestNumberedLists(t *testing.T) {
 	liststest.Run(t, func(t *testing.T) lists.Store {
-		return sqlstore.NewResults(dbtest.Open(t, sqlite.Options{Dir: t.TempDir()}))
+		return sqlstore.NewNumberedLists(dbtest.New(t))
 	})
 }

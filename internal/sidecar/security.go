@@ -14,15 +14,15 @@ import (
 	"github.com/memsidecar/memsidecar/internal/server"
 )
 
-// entrance decides who may call, and how connections are encrypted.
-type entrance struct {
+// security decides who may call, and how connections are encrypted.
+type security struct {
 	tokens *access.Tokens // nil: every caller is allowed
 	tls    *listen.TLS    // nil: connections are not encrypted
 }
 
-// openEntrance reads the files of tokens and certificates. Its errors name the key of the configuration.
-func openEntrance(cfg *config.Config, log *slog.Logger) (*entrance, error) {
-	e := &entrance{}
+// openSecurity reads the files of tokens and certificates. Its errors name the key of the configuration.
+func openSecurity(cfg *config.Config, log *slog.Logger) (*security, error) {
+	e := &security{}
 	var errs []error
 	if file := cfg.Auth.TokensFile; file != "" {
 		var err error
@@ -57,7 +57,7 @@ func openEntrance(cfg *config.Config, log *slog.Logger) (*entrance, error) {
 }
 
 // authenticator returns nil when every caller is allowed.
-func (e *entrance) authenticator() server.Authenticator {
+func (e *security) authenticator() server.Authenticator {
 	if e.tokens == nil {
 		return nil
 	}
@@ -65,7 +65,7 @@ func (e *entrance) authenticator() server.Authenticator {
 }
 
 // config is that of encrypted connections, or nil.
-func (e *entrance) config() *tls.Config {
+func (e *security) config() *tls.Config {
 	if e.tls == nil {
 		return nil
 	}
@@ -73,10 +73,10 @@ func (e *entrance) config() *tls.Config {
 }
 
 // reloadable reports whether there are files to read again.
-func (e *entrance) reloadable() bool { return e.tokens != nil || e.tls != nil }
+func (e *security) reloadable() bool { return e.tokens != nil || e.tls != nil }
 
 // reload reads the files now; how that went is logged.
-func (e *entrance) reload() {
+func (e *security) reload() {
 	if e.tokens != nil {
 		_ = e.tokens.Reload()
 	}
@@ -85,7 +85,7 @@ func (e *entrance) reload() {
 	}
 }
 
-// openListener listens where the configuration says.
+// openListener listens on the configured address.
 func openListener(ctx context.Context, cfg *config.Config) (net.Listener, error) {
 	mode, err := listen.ParseMode(cfg.SocketMode)
 	if err != nil {

@@ -18,13 +18,13 @@ import (
 // The other edges (JSON over HTTP, MCP) call this server over a connection inside the process. So their calls have the same tokens, limits,
 // namespaces, sizes, metrics and spans.
 
-// insideBuffer is the size of such a connection's buffer in each direction.
-const insideBuffer = 1 << 20
+// inProcessBuffer is the size of such a connection's buffer in each direction.
+const inProcessBuffer = 1 << 20
 
-// Inside returns a connection to the server inside this process. It ends with the server; the caller may close it earlier. Calls over it
+// InProcess returns a connection to the server inside this process. It ends with the server; the caller may close it earlier. Calls over it
 // send their own tokens.
-func (s *Server) Inside() (*grpc.ClientConn, error) {
-	listener := bufconn.Listen(insideBuffer)
+func (s *Server) InProcess() (*grpc.ClientConn, error) {
+	listener := bufconn.Listen(inProcessBuffer)
 	conn, err := grpc.NewClient("passthrough:///inside",
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }),
@@ -33,7 +33,7 @@ func (s *Server) Inside() (*grpc.ClientConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	go func() { _ = s.inside.Serve(listener) }() // the listener does not fail; Stop closes it
+	go func() { _ = s.inProcess.Serve(listener) }() // the listener does not fail; Stop closes it
 	return conn, nil
 }
 
