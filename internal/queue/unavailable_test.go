@@ -13,9 +13,9 @@ import (
 	"github.com/memsidecar/memsidecar/internal/queue"
 )
 
-// TestAway: while what every job needs is away, jobs are not tried for nothing: one at a time, when it may be asked again. When
-// it is back all go on at once, those too that had not been tried.
-func TestAway(t *testing.T) {
+// TestUnavailableDependencyLimitsProbes: while a dependency is unavailable, the pool probes it with one job at a time.
+// After recovery all jobs run, including those that were never tried.
+func TestUnavailableDependencyLimitsProbes(t *testing.T) {
 	bubble(t, func(b *bench) {
 		const openFor = 30 * time.Second
 		var mu sync.Mutex
@@ -31,7 +31,7 @@ func TestAway(t *testing.T) {
 			running++
 			most = max(most, running)
 			mu.Unlock()
-			time.Sleep(time.Second) // so that the others would be there, too
+			time.Sleep(time.Second) // long enough for other jobs to overlap
 			mu.Lock()
 			defer mu.Unlock()
 			running--
