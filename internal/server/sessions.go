@@ -227,7 +227,7 @@ func (s *sessionService) UpdateSession(
 		case "metadata_json":
 			patch.Metadata = &p.MetadataJson
 		case "memorize_every":
-			every := toEvery(p.MemorizeEvery)
+			every := toEvery(p.MemorizeEvery != nil, p.GetMemorizeEvery())
 			patch.MemorizeEvery = &every
 		}
 	}
