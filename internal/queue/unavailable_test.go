@@ -66,7 +66,7 @@ func TestUnavailableDependencyLimitsProbes(t *testing.T) {
 		time.Sleep(time.Hour)
 		mu.Lock()
 		if n := failed - before; n < 100 || n > int(time.Hour/openFor) || most != 1 {
-			b.Errorf("in an hour %d jobs were tried, %d at once", n, most)
+			b.Errorf("within an hour %d jobs were tried, %d simultaneously", n, most)
 		}
 		mu.Unlock()
 		set(true)
@@ -79,11 +79,11 @@ func TestUnavailableDependencyLimitsProbes(t *testing.T) {
 			}
 		}
 		if ended < len(ids)*3/4 { // the pauses of a few are not over
-			b.Errorf("%d of %d jobs have ended soon after it was back", ended, len(ids))
+			b.Errorf("%d of %d jobs ended soon after recovery", ended, len(ids))
 		}
 		mu.Lock()
 		if most > b.options.Workers {
-			b.Errorf("%d jobs ran at once", most)
+			b.Errorf("%d jobs ran simultaneously", most)
 		}
 		mu.Unlock()
 		time.Sleep(2 * b.options.BackoffMax)
