@@ -40,7 +40,7 @@ func TestMetricsAreThoseDocumented(t *testing.T) {
 		r.Texts(t, user, "喝什么茶")
 	}
 	p.Fail(providertest.BadRequest, providertest.Decision)
-	if c := r.Consider(t, user, sidecartest.Said("我也爱喝咖啡。")); c.GetState() != memsidecarv1.ConsiderationState_CONSIDERATION_STATE_FAILED {
+	if c := r.Consider(t, user, sidecartest.Said("我也爱喝咖啡。")); c.GetFallbackReason() == "" {
 		t.Fatal(c)
 	}
 	_, err := r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{})
@@ -78,10 +78,10 @@ func TestMetricsAreThoseDocumented(t *testing.T) {
 		`retrievals_degraded_total{component="embedding",reason="late"}`:                       "0",
 		`embedding_cache_lookups_total{result="hit"}`:                                          "2",
 		`embedding_cache_lookups_total{result="miss"}`:                                         "1",
-		`considerations_total{outcome="remembered"}`:                                           "1",
-		`considerations_total{outcome="failed"}`:                                               "1",
+		`considerations_total{outcome="remembered"}`:                                           "2",
+		`considerations_total{outcome="failed"}`:                                               "0",
 		`consideration_delay_seconds_count`:                                                    "2",
-		`queue_considerations{state="failed"}`:                                                 "1",
+		`queue_considerations{state="failed"}`:                                                 "0",
 		`queue_considerations{state="pending"}`:                                                "0",
 		`queue_oldest_age_seconds{state="running"}`:                                            "0",
 		`model_calls_total{model="openai/model-of-decision",part="decision",result="ok"}`:      "1",
@@ -100,7 +100,7 @@ func TestMetricsAreThoseDocumented(t *testing.T) {
 		t.Errorf("%s problems are counted, and %d scrapes were late", values["scrape_problems_total"], r.Late)
 	}
 	for _, line := range []string{
-		"database_size_bytes", "database_wal_size_bytes", "index_cache_bytes", "commit_writes_count", `queue_oldest_age_seconds{state="failed"}`,
+		"database_size_bytes", "database_wal_size_bytes", "index_cache_bytes", "commit_writes_count",
 		`background_last_success_timestamp_seconds{loop="considerations"}`, `background_last_success_timestamp_seconds{loop="traces"}`,
 	} {
 		if v := values[line]; v == "" || v == "0" {
@@ -209,7 +209,7 @@ func TestLogHasNoUserText(t *testing.T) {
 	}
 	for text, want := range map[string]int{
 		`msg="circuit breaker opened" component=decision`: 1, `msg="circuit breaker closed" component=decision`: 1,
-		"postponed": 0, "without vectors": 0, "method=ListMemories code=InvalidArgument": 1, `msg="consideration failed"`: 1, "code=OK": 0,
+		"postponed": 0, "without vectors": 0, "method=ListMemories code=InvalidArgument": 1, `msg="consideration failed"`: 0, "code=OK": 0,
 	} {
 		if got := strings.Count(log, text); got != want {
 			t.Errorf("%q is written %d times, want %d:\n%s", text, got, want, log)
