@@ -268,7 +268,10 @@ func TestAutomaticEmbeddingChoiceIsKept(t *testing.T) {
 	key := []string{"GEMINI_API_KEY=" + sidecartest.ProviderKey}
 	uses := func(r *sidecartest.Sidecar, want string) {
 		t.Helper()
-		for _, part := range []string{"embedding", "decision", "summary"} {
+		if got := r.Component(t, "decision").GetImplementation(); got != "none" { // nothing chooses a gate by itself
+			t.Errorf("decision is done by %s", got)
+		}
+		for _, part := range []string{"embedding", "summary"} {
 			got := r.Component(t, part).GetImplementation()
 			if ok := strings.HasPrefix(got, want) || want == "local" && got == "rules"; !ok {
 				t.Errorf("%s is done by %s, want %s", part, got, want)

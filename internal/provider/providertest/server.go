@@ -141,7 +141,7 @@ func (s *Server) Say(statement string) {
 	s.statement = statement
 }
 
-// Ignore makes dialogues with these words not worth remembering.
+// Ignore makes dialogues with these words in the new messages not worth remembering.
 func (s *Server) Ignore(words string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -211,7 +211,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	fault, dimensions, statement, digest := s.faults[request.Part], s.dimensions, s.statement, s.digest
 	input, output, extraction := s.input, s.output, s.extraction
-	idle := s.idle != "" && strings.Contains(request.Body, s.idle)
+	fresh := request.Body[max(strings.LastIndex(request.Body, "New messages:"), 0):] // without the last turns
+	idle := s.idle != "" && strings.Contains(fresh, s.idle)
 	s.mu.Unlock()
 	s.arrived <- request
 
