@@ -31,7 +31,7 @@ func TestMetricsAreThoseDocumented(t *testing.T) {
 		t,
 		t.TempDir(),
 		[]string{"MEMSIDECAR_CONFIG=" + config},
-		append(sidecartest.UseProvider("openai", p), sidecartest.HTTPListen, "embedding.dimensions=8")...)
+		append(sidecartest.UseProvider("openai", p), sidecartest.HTTPListen, "embedding.dimensions=8", "limits.namespace_memories=1")...)
 	user := sidecartest.Direct("anna")
 	if c := r.Consider(t, user, sidecartest.Said("我平时爱喝点茶。")); c.GetState() != sidecartest.Remembered {
 		t.Fatal(c)
@@ -39,6 +39,7 @@ func TestMetricsAreThoseDocumented(t *testing.T) {
 	for range 3 {
 		r.Texts(t, user, "喝什么茶")
 	}
+	// The rules decide instead of the model, and there is no room for what they find.
 	p.Fail(providertest.BadRequest, providertest.Decision)
 	if c := r.Consider(t, user, sidecartest.Said("我也爱喝咖啡。")); c.GetFallbackReason() == "" {
 		t.Fatal(c)

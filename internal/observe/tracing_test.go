@@ -161,8 +161,8 @@ func TestConsiderationTraceLinksToItsCall(t *testing.T) {
 			if got := attribute(considered[0], "memsidecar.outcome"); got != "remembered" {
 				t.Errorf("the outcome is %q", got)
 			}
-			if failed := c.find("decide")[1]; failed.GetStatus().GetCode() != tracev1.Status_STATUS_CODE_ERROR || !c.below(failed, considered[1]) {
-				t.Errorf("an answer that cannot be used is %v", failed)
+			if s := c.find("decide")[1]; s.GetStatus().GetCode() != tracev1.Status_STATUS_CODE_ERROR || !c.below(s, considered[1]) {
+				t.Errorf("an unusable answer is %v", s)
 			}
 			retrieved := c.find("memsidecar.v1.MemoryService/Retrieve")[0]
 			for _, name := range []string{"embed query", "search memories by keyword", "search memories by vector"} {

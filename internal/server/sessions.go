@@ -63,7 +63,7 @@ func (s *sessionService) AppendMessages(
 	}
 	return &memsidecarv1.AppendMessagesResponse{
 		Session: s.session(&appended.Session), Created: appended.Created, AddedCount: clamped(appended.Added),
-		Positions: appended.Positions, Withheld: fromWithheld(appended.Withheld),
+		Positions: appended.Positions, Withheld: fromWithheld(appended.Excluded),
 	}, nil
 }
 

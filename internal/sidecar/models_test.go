@@ -264,7 +264,7 @@ func TestAcknowledgedDialoguesSurviveProviderOutages(t *testing.T) {
 func TestAutomaticEmbeddingChoiceIsKept(t *testing.T) {
 	t.Parallel()
 	p := providertest.Start(t, 1000)
-	impatient := []string{"embedding.endpoint=" + p.URL, "decision.endpoint=" + p.URL, "summary.endpoint=" + p.URL}
+	impatient := []string{"embedding.endpoint=" + p.URL, "summary.endpoint=" + p.URL}
 	key := []string{"GEMINI_API_KEY=" + sidecartest.ProviderKey}
 	uses := func(r *sidecartest.Sidecar, want string) {
 		t.Helper()

@@ -341,7 +341,8 @@ var withoutUser = lazyregexp.New(`\b(the )?users?('s|’s)?\b|用[户戶]的?|�
 // holds are the words by which a statement in English or Chinese says that something is not simply so.
 var holds = map[string]*lazyregexp.Regexp{
 	"past": lazyregexp.New(`\b(was|were|had|did|used to|former|formerly|previously|ex|once|until|ago|no longer|\w+ed)\b|曾|以前|之前|过|前|原来|原先|了`),
-	"wish": lazyregexp.New(`\b(wish\w*|want\w*|would|hope\w*|dream\w*|consider\w*|think\w*|might|may|could|like to|plan\w*)\b|想|希望|打算|考虑|要是|梦|愿|計劃|计划`),
+	"wish": lazyregexp.New(`\b(wish\w*|want\w*|would|hope\w*|dream\w*|consider\w*|think\w*|might|may|could|like to|plan\w*)\b|` +
+		`想|希望|打算|考虑|要是|梦|愿|計劃|计划`),
 	"unsure": lazyregexp.New(`\b(may|might|maybe|perhaps|probably|possibly|seems?|thinks?|unsure|not sure|suspects?|about|considering)\b|可能|也许|或许|好像|大概|` +
 		`不确定|怀疑|似乎|应该`),
 	"no": lazyregexp.New(`\b(no|not|never|neither|nor|without|none|isn't|doesn't|don't|can't|cannot|won't|refuses?|denies|stopped|quit)\b|n't|n’t|不|没|沒|无|無|非|别|戒`),

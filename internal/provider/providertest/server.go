@@ -3,6 +3,7 @@
 package providertest
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -172,6 +173,15 @@ func (s *Server) Take(input, output int) {
 // Arrived delivers requests as they arrive.
 func (s *Server) Arrived() <-chan Request { return s.arrived }
 
+// NewMessages returns the part of a request about a dialogue that holds its new messages, without those before them. The whole request is
+// returned if it has no such part.
+func NewMessages(body []byte) []byte {
+	if at := bytes.LastIndex(body, []byte("New messages:")); at >= 0 {
+		return body[at:]
+	}
+	return body
+}
+
 // Requests returns the requests so far for a part.
 func (s *Server) Requests(part Part) (list []Request) {
 	s.mu.Lock()
@@ -211,8 +221,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	fault, dimensions, statement, digest := s.faults[request.Part], s.dimensions, s.statement, s.digest
 	input, output, extraction := s.input, s.output, s.extraction
-	fresh := request.Body[max(strings.LastIndex(request.Body, "New messages:"), 0):] // without the last turns
-	idle := s.idle != "" && strings.Contains(fresh, s.idle)
+	idle := s.idle != "" && strings.Contains(string(NewMessages([]byte(request.Body))), s.idle)
 	s.mu.Unlock()
 	s.arrived <- request
 
