@@ -41,7 +41,7 @@ func TestMetricsAreThoseDocumented(t *testing.T) {
 	}
 	// The rules decide instead of the model, and there is no room for what they find.
 	p.Fail(providertest.BadRequest, providertest.Decision)
-	if c := r.Consider(t, user, sidecartest.Said("我也爱喝咖啡。")); c.GetFallbackReason() == "" {
+	if c := r.Consider(t, user, sidecartest.Said("我也爱喝咖啡。")); c.GetState() != memsidecarv1.ConsiderationState_CONSIDERATION_STATE_FAILED {
 		t.Fatal(c)
 	}
 	_, err := r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{})
@@ -79,10 +79,10 @@ func TestMetricsAreThoseDocumented(t *testing.T) {
 		`retrievals_degraded_total{component="embedding",reason="late"}`:                       "0",
 		`embedding_cache_lookups_total{result="hit"}`:                                          "2",
 		`embedding_cache_lookups_total{result="miss"}`:                                         "1",
-		`considerations_total{outcome="remembered"}`:                                           "2",
-		`considerations_total{outcome="failed"}`:                                               "0",
+		`considerations_total{outcome="remembered"}`:                                           "1",
+		`considerations_total{outcome="failed"}`:                                               "1",
 		`consideration_delay_seconds_count`:                                                    "2",
-		`queue_considerations{state="failed"}`:                                                 "0",
+		`queue_considerations{state="failed"}`:                                                 "1",
 		`queue_considerations{state="pending"}`:                                                "0",
 		`queue_oldest_age_seconds{state="running"}`:                                            "0",
 		`model_calls_total{model="openai/model-of-decision",part="decision",result="ok"}`:      "1",
@@ -101,7 +101,7 @@ func TestMetricsAreThoseDocumented(t *testing.T) {
 		t.Errorf("%s problems are counted, and %d scrapes were late", values["scrape_problems_total"], r.Late)
 	}
 	for _, line := range []string{
-		"database_size_bytes", "database_wal_size_bytes", "index_cache_bytes", "commit_writes_count",
+		"database_size_bytes", "database_wal_size_bytes", "index_cache_bytes", "commit_writes_count", `queue_oldest_age_seconds{state="failed"}`,
 		`background_last_success_timestamp_seconds{loop="considerations"}`, `background_last_success_timestamp_seconds{loop="traces"}`,
 	} {
 		if v := values[line]; v == "" || v == "0" {
