@@ -53,6 +53,7 @@ type recallInput struct {
 
 type recallOutput struct {
 	Notice   string    `json:"notice" jsonschema:"how to read what follows"`
+	Always   []note    `json:"always,omitempty" jsonschema:"what every answer must respect: the user's safety, name, and wishes about answers"`
 	Memories []note    `json:"memories" jsonschema:"best first; empty when nothing fits"`
 	Messages []message `json:"messages,omitempty" jsonschema:"what was said, best first"`
 	Missing  []string  `json:"missing,omitempty" jsonschema:"what could not be searched, and why"`
@@ -65,6 +66,7 @@ type note struct {
 	Kind       string  `json:"kind"`
 	Date       string  `json:"date" jsonschema:"the day the user said it"`
 	State      string  `json:"state,omitempty" jsonschema:"set unless the memory is active: superseded, expired, quarantined"`
+	Standing   string  `json:"standing,omitempty" jsonschema:"set when it is part of every answer: safety, address or style"`
 	Importance float64 `json:"importance"`
 }
 
@@ -78,6 +80,7 @@ func noteOf(m *memsidecarv1.Memory) note {
 	n := note{
 		ID: m.GetId(), Text: prompt.Line(m.GetText()), Kind: name(m.GetKind().String(), kindPrefix),
 		Date: day(m.GetObserveTime().AsTime()), Importance: m.GetImportance(),
+		Standing: name(m.GetStanding().String(), "STANDING_"),
 	}
 	if m.GetState() != memsidecarv1.MemoryState_MEMORY_STATE_ACTIVE {
 		n.State = name(m.GetState().String(), "MEMORY_STATE_")
@@ -119,6 +122,9 @@ func (t *tools) recall(ctx context.Context, _ *sdk.CallToolRequest, in recallInp
 		return nil, recallOutput{}, words(err)
 	}
 	out := recallOutput{Notice: notice, Memories: []note{}}
+	for _, m := range resp.GetStanding() {
+		out.Always = append(out.Always, noteOf(m))
+	}
 	for _, m := range resp.GetMemories() {
 		out.Memories = append(out.Memories, noteOf(m.GetMemory()))
 	}

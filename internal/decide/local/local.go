@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/memsidecar/memsidecar/internal/decide"
+	"github.com/memsidecar/memsidecar/internal/decide/reconcile"
 	"github.com/memsidecar/memsidecar/internal/lang/redact"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
@@ -59,6 +60,9 @@ func (e *Extractor) Extract(ctx context.Context, in decide.Input) (decide.Extrac
 	}
 	if found.Ops, err = e.ops(ctx, t, statements); err == nil {
 		for i := range found.Ops {
+			if s := &found.Ops[i].Statement; !s.Forget {
+				s.Standing = reconcile.Standing(*s)
+			}
 			if found.Ops[i].Statement.Everything {
 				found.Ops[i].IDs, found.Ops[i].Reason = []string{decide.Everything}, "the user asked to forget everything"
 			}
