@@ -147,6 +147,9 @@ func (d demo) play(ctx context.Context, a act) error {
 			return err
 		}
 		d.say("\nRetrieve %q:\n", question)
+		for _, m := range resp.GetStanding() {
+			d.say("  always  %s\n", m.GetText())
+		}
 		for _, hit := range resp.GetMemories() {
 			p := hit.GetParts()
 			d.say("  %.2f  %s  (similarity %.2f, keyword %.2f, recency %.2f, importance %.2f)\n", hit.GetScore(),
@@ -193,7 +196,7 @@ func (d demo) isolation(ctx context.Context, asked, asking act) error {
 		return err
 	}
 	d.say("\nThe same question %q asked as %s finds nothing of %s's: %d memories.\n", question, asking.user, asked.user,
-		len(resp.GetMemories()))
+		len(resp.GetStanding())+len(resp.GetMemories()))
 	return nil
 }
 

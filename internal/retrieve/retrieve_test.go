@@ -57,7 +57,7 @@ func (a answer) wait(ctx context.Context) error {
 type world struct {
 	embedder, keyword, vector, settings answer
 	always                              answer // the standing memories
-	model                               bool // the embedder is a model, not hashed n-grams
+	model                               bool   // the embedder is a model, not hashed n-grams
 	hitsByKeyword, hitsByVector         []vectorstore.Hit
 	standing                            []*memory.Memory
 	seen                                []vectorstore.Filter // with which these were read

@@ -34,15 +34,19 @@ func (r *Retriever) readStanding(ctx context.Context, q Query) standingAnswer {
 	return standingAnswer{memories: r.fitting(list)}
 }
 
-// fitting selects of ordered memories those for which there is room, each whole. Of two that contradict each other it is the newer one.
+// fitting selects of ordered memories those for which there is room, each whole. Of two that say the same, or contradict each other, it is
+// the newer one.
 func (r *Retriever) fitting(list []*memory.Memory) (kept []*memory.Memory) {
 	left := r.options.StandingRunes
+	said := map[string]bool{}
 	for _, m := range list {
+		key := vectorstore.TextKey(m.Text)
 		n := utf8.RuneCountInString(memoryLine(m, memory.CleanText(m.Text), time.UTC))
-		if n > left || slices.ContainsFunc(kept, func(newer *memory.Memory) bool { return r.replaces(newer, m) }) {
+		if n > left || said[key] || slices.ContainsFunc(kept, func(newer *memory.Memory) bool { return r.replaces(newer, m) }) {
 			continue
 		}
 		left -= n
+		said[key] = true
 		kept = append(kept, m)
 	}
 	return kept
@@ -53,9 +57,14 @@ func (r *Retriever) replaces(newer, older *memory.Memory) bool {
 	return r.options.Contradicts != nil && newer.Standing == older.Standing && r.options.Contradicts(newer.Text, older.Text)
 }
 
-// others are the candidates without the standing memories of the result.
+// others are the candidates without the standing memories of the result, and without those that say the same elsewhere.
 func (r *Result) others(ranked []Hit) []Hit {
-	return slices.DeleteFunc(ranked, func(h Hit) bool {
-		return slices.ContainsFunc(r.Standing, func(m *memory.Memory) bool { return m.ID == h.Memory.ID })
-	})
+	if len(r.Standing) == 0 {
+		return ranked
+	}
+	said := map[string]bool{}
+	for _, m := range r.Standing {
+		said[vectorstore.TextKey(m.Text)] = true
+	}
+	return slices.DeleteFunc(ranked, func(h Hit) bool { return said[vectorstore.TextKey(h.Memory.Text)] })
 }

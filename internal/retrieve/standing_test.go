@@ -55,7 +55,9 @@ func ask(t *testing.T, w *world, q Query, change ...func(*Options)) Result {
 // TestStandingInEveryAnswer: whatever is asked, also when nothing is found, the standing memories are there, and only once.
 func TestStandingInEveryAnswer(t *testing.T) {
 	nuts, doc := always(memory.StandingSafety, "The user is allergic to nuts."), always(memory.StandingAddress, "The user goes by Doc.")
-	w := &world{standing: []*memory.Memory{nuts, doc}}
+	elsewhere := *nuts // said in another channel, too
+	elsewhere.ID = "elsewhere"
+	w := &world{standing: []*memory.Memory{nuts, &elsewhere, doc}}
 	alone := ask(t, w, query())
 	if got := standingTexts(t, alone); got != nuts.Text+"; "+doc.Text || len(alone.Hits) > 0 {
 		t.Errorf("nothing is found: %s and %d hits", got, len(alone.Hits))
@@ -64,7 +66,7 @@ func TestStandingInEveryAnswer(t *testing.T) {
 		t.Errorf("a block of %d characters:\n%s", n, alone.PromptContext)
 	}
 
-	w.hitsByKeyword = []vectorstore.Hit{{Memory: nuts, Score: 0.9}, hit("tea", 0.5), hit("coffee", 0.4)}
+	w.hitsByKeyword = []vectorstore.Hit{{Memory: nuts, Score: 0.9}, {Memory: &elsewhere, Score: 0.9}, hit("tea", 0.5), hit("coffee", 0.4)}
 	q := query()
 	q.TopK = 2
 	with := ask(t, w, q)
