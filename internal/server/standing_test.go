@@ -88,6 +88,7 @@ func TestStandingFollowsTheMemory(t *testing.T) {
 	scope := sidecartest.Direct("u")
 	wantAlways(t, r, scope, "at first")
 	r.Consider(t, scope, sidecartest.Said("My name is Marek."))
+	r.Consider(t, scope, sidecartest.Said("I live in Berlin."))
 	r.Consider(t, scope, sidecartest.Said("I'm allergic to peanuts."))
 	wantAlways(t, r, scope, "safety first", "The user is allergic to peanuts.", "The user's name is Marek.")
 	r.Consider(t, scope, sidecartest.Said("My name is Marc."))
