@@ -346,9 +346,9 @@ func fromEvery(every *int) *int32 {
 	return &n
 }
 
-func toEvery(value *int32) *int {
-	if value == nil {
+func toEvery(set bool, value int32) *int {
+	if !set {
 		return nil
 	}
-	return new(int(*value))
+	return new(int(value))
 }

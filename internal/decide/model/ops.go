@@ -231,13 +231,44 @@ func (g given) standing() memory.StandingClass {
 	return ""
 }
 
-// doubt says why a statement is not to be trusted by what the model itself says of it, or "".
-func (g given) doubt(string) string {
-	switch strings.ToLower(g.text("holds")) {
-	case "wish", "unsure", "no":
-		return "the model says that it is not so, or not certain"
+// doubt says why a statement is not to be trusted by what the model itself says of it, or "". What is about another person must name that
+// person, and what is past, wished, uncertain or denied must say so.
+func (g given) doubt(text string) string {
+	text = strings.ToLower(text)
+	if about := strings.ToLower(g.text("about")); about != "" {
+		names := false
+		words := lexical.QueryTerms(withoutUser.ReplaceAllString(about, " "))
+		for _, word := range words {
+			names = names || strings.Contains(text, word)
+		}
+		if len(words) > 0 && !names {
+			return fmt.Sprintf("the model says that it is about %q, and the statement does not say so", about)
+		}
+	}
+	state := strings.ToLower(g.text("holds"))
+	if shown := holds[state]; shown != nil && !shown.MatchString(text) {
+		language := lexical.Language(text)
+		if language == chinese || language == english && (state != "past" || present.MatchString(text)) {
+			return fmt.Sprintf("the model says %q of it, and the statement does not say so", g.text("holds"))
+		}
 	}
 	return ""
+}
+
+// present matches an English statement in the present tense.
+var present = lazyregexp.New(`^the user(['’]s \w+)? (is|are|has|have|does|\w+s)\b`)
+
+// withoutUser matches the words for the user, in whose relation others are named: "user's sister".
+var withoutUser = lazyregexp.New(`\b(the )?users?('s|’s)?\b|用[户戶]的?|自己|\b(self|themselves)\b`)
+
+// holds are the words by which a statement in English or Chinese says that something is not simply so.
+var holds = map[string]*lazyregexp.Regexp{
+	"past": lazyregexp.New(`\b(was|were|had|did|used to|former|formerly|previously|ex|once|until|ago|no longer|\w+ed)\b|曾|以前|之前|过|前|原来|原先|了`),
+	"wish": lazyregexp.New(`\b(wish\w*|want\w*|would|hope\w*|dream\w*|consider\w*|think\w*|might|may|could|like to|plan\w*)\b|` +
+		`想|希望|打算|考虑|要是|梦|愿|計劃|计划`),
+	"unsure": lazyregexp.New(`\b(may|might|maybe|perhaps|probably|possibly|seems?|thinks?|unsure|not sure|suspects?|about|considering)\b|可能|也许|或许|好像|大概|` +
+		`不确定|怀疑|似乎|应该`),
+	"no": lazyregexp.New(`\b(no|not|never|neither|nor|without|none|isn't|doesn't|don't|can't|cannot|won't|refuses?|denies|stopped|quit)\b|n't|n’t|不|没|沒|无|無|非|别|戒`),
 }
 
 var (
