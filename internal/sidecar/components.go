@@ -170,6 +170,7 @@ func (p *components) newLocal() decide.Extractor {
 	}
 	return local.New(local.Deps{
 		Decider: p.rules, Summarizer: p.rules, Reconciler: reconciler, Memories: p.store, Vectors: p.vectorizer, Echoes: p.echoes,
+		Standing: reconcile.Standing,
 	})
 }
 

@@ -173,20 +173,8 @@ func (a *applier) repeat(ctx context.Context, entry *vectorstore.Entry, m *memor
 		known.ValidTo = m.ValidTo
 		action = memory.ActionReinforced
 	}
-	if known.Standing == "" && m.Standing != "" {
-		known.Standing, known.UpdatedAt = m.Standing, m.UpdatedAt
+	if mention(entry, m, known) {
 		action = memory.ActionReinforced
-	}
-	if entry.Reinforce || known.ID == entry.SameAs {
-		action = memory.ActionReinforced
-		known.Mentions++
-		if m.Importance > known.Importance {
-			known.Importance, known.UpdatedAt = m.Importance, m.UpdatedAt
-		}
-		known.Explicit = known.Explicit || m.Explicit
-		if m.LastSaidAt.After(known.LastSaidAt) {
-			known.LastSaidAt = m.LastSaidAt
-		}
 	}
 	if action == memory.ActionReinforced {
 		if err := save(ctx, a.tx, known.row, &known.Memory); err != nil {
@@ -226,6 +214,26 @@ func inherit(m *memory.Memory, from []*stored) bool {
 		}
 	}
 	return false
+}
+
+// mention adds what a mention says to an existing memory, and reports whether that changed it.
+func mention(entry *vectorstore.Entry, m *memory.Memory, known *stored) (changed bool) {
+	if known.Standing == "" && m.Standing != "" {
+		known.Standing, known.UpdatedAt = m.Standing, m.UpdatedAt
+		changed = true
+	}
+	if !entry.Reinforce && known.ID != entry.SameAs {
+		return changed
+	}
+	known.Mentions++
+	if m.Importance > known.Importance {
+		known.Importance, known.UpdatedAt = m.Importance, m.UpdatedAt
+	}
+	known.Explicit = known.Explicit || m.Explicit
+	if m.LastSaidAt.After(known.LastSaidAt) {
+		known.LastSaidAt = m.LastSaidAt
+	}
+	return true
 }
 
 // outdated returns the other memories that the entry supersedes. later is one of them that was said again after the entry: then the
