@@ -190,13 +190,13 @@ func (d demo) isolation(ctx context.Context, asked, asking act) error {
 	question := asked.questions[1]
 	resp, err := d.client.Retrieve(ctx, &memsidecarv1.RetrieveRequest{
 		Scope: &memsidecarv1.Scope{UserId: asking.user, ChannelKind: memsidecarv1.ChannelKind_CHANNEL_KIND_DIRECT},
-		Query: question,
+		Query: question, ExcludeStanding: true,
 	})
 	if err != nil {
 		return err
 	}
 	d.say("\nThe same question %q asked as %s finds nothing of %s's: %d memories.\n", question, asking.user, asked.user,
-		len(resp.GetStanding())+len(resp.GetMemories()))
+		len(resp.GetMemories()))
 	return nil
 }
 

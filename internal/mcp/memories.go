@@ -160,7 +160,7 @@ type rememberInput struct {
 	Text       string   `json:"text" jsonschema:"one statement about the user, in the third person, in the user's language"`
 	Kind       string   `json:"kind,omitempty" jsonschema:"fact, preference, relationship, plan, appointment, decision, experience, task, problem, request"`
 	Importance *float64 `json:"importance,omitempty" jsonschema:"how much it matters, 0 to 1; 0.5 by default"`
-	Standing   string   `json:"standing,omitempty" jsonschema:"when every answer must respect it: safety (allergies), address (the user's name) or style (how to answer)"`
+	Standing   string   `json:"standing,omitempty" jsonschema:"when every answer must respect it: safety (allergy), address (the name) or style (how to answer)"`
 	ForceNew   bool     `json:"force_new,omitempty" jsonschema:"store it also when a memory says the same"`
 }
 

@@ -44,8 +44,8 @@ func (s *memoryService) CreateMemory(ctx context.Context, r *memsidecarv1.Create
 	scope := scopeOf(r.GetScope(), true, &v)
 	d := manage.Draft{
 		Text: r.GetMemory().GetText(), Kind: toKind(r.GetMemory().GetKind(), "memory.kind", &v),
-		Importance: importance(r.GetMemory()), Standing: toStanding(r.GetMemory().GetStanding(), "memory.standing", &v), ObservedAt: toTime(r.GetMemory().GetObserveTime(), "memory.observe_time", &v),
-		ForceNew: r.GetForceNew(),
+		Importance: importance(r.GetMemory()), Standing: toStanding(r.GetMemory().GetStanding(), "memory.standing", &v),
+		ObservedAt: toTime(r.GetMemory().GetObserveTime(), "memory.observe_time", &v), ForceNew: r.GetForceNew(),
 	}
 	checkRequestID(r.GetRequestId(), &v)
 	m, merged, err := s.Memories.Create(ctx, scope, d, r.GetRequestId(), v)

@@ -136,14 +136,15 @@ known [k1] "用户对花生过敏。" new [m0] user "对了我花生过敏，别
 last turns [m0] user "我女朋友叫小雨" [m1] assistant "好听的名字" known [k2, just now] "用户的女朋友叫小雨。" new [m2] user "打错了，是小雪"
 {"ops":[{"op":"update","ids":["k2"],"text":"用户的女朋友叫小雪。","kind":"relationship","importance":0.7,"standing":"","about":"user's girlfriend","holds":"now","until":"","asked":false,"from":["m2"]}]}
 new [m0] user "no bullet lists please, ever"
-{"ops":[{"op":"add","ids":[],"text":"The user wants no bullet lists in answers.","kind":"request","importance":0.7,"standing":"style","about":"user","holds":"now","until":"","asked":false,"from":["m0"]}]}
+{"ops":[{"op":"add","ids":[],"text":"The user wants no bullet lists in answers.","kind":"request","importance":0.7,"standing":"style",` +
+	`"about":"user","holds":"now","until":"","asked":false,"from":["m0"]}]}
 
 Answer with one JSON object and nothing else:
 {"ops":[{"op":"add, update, same or forget","ids":["k0"],"text":"...","kind":"KINDS","importance":0.5,"standing":"","about":"...","holds":"...","until":"...","asked":false,"from":["m0"]}]}
 - "importance" is a number from 0 (trivial) to 1 (vital).
-- "standing" is for what every answer must respect, whatever it is about: "address" (the user's name, how to address the user), "style" (standing ` +
-	`wishes for answers: language, length, tone, format, topics to avoid) or "safety" (the user's own allergies, and illnesses that make things ` +
-	`dangerous); otherwise "".
+- "standing" is for what every answer must respect, whatever it is about: "address" (the user's name, how to address the user), "style" ` +
+	`(standing wishes for answers: language, length, tone, format, topics to avoid) or "safety" (the user's own allergies, and illnesses that ` +
+	`make things dangerous); otherwise "".
 - "about" is whose life the statement is about: "user", or who else.
 - "holds" is "now", "past", "future", "wish" (wished or only considered), "unsure" or "no" (denied).
 - "until" is the last day of an appointment, a plan or a task as YYYY-MM-DD, otherwise "".

@@ -23,9 +23,10 @@ type memoriesCommands struct {
 }
 
 type memoriesList struct {
-	Filter   string   `placeholder:"FILTER" help:"Comparisons joined by AND, of kind, state, importance, explicit, agent_id, language, create_time or observe_time."`
-	State    []string `enum:"${memorystates}" placeholder:"STATE" help:"Only in these states: ${memorystatelist}. By default active, expired and quarantined."`
-	Standing bool     `help:"Only standing memories, which are part of every answer."`
+	Filter string   `placeholder:"FILTER" help:"Comparisons joined by AND, of kind, state, importance, explicit, agent_id, language, create_time or observe_time."`
+	State  []string `enum:"${memorystates}" placeholder:"STATE" help:"Only in these states: ${memorystatelist}. By default active, expired and quarantined."`
+
+	Standing bool `help:"Only standing memories, which are part of every answer."`
 
 	pages
 	place
