@@ -14,7 +14,9 @@ import (
 type Recollection struct {
 	// PromptContext is text for the system prompt, to be used unchanged. It is empty when nothing was recalled.
 	PromptContext string
-	// Memories are the same memories with their scores, best first.
+	// Standing is what every answer must respect: the user's safety, name, and wishes about answers. It is part of PromptContext.
+	Standing []*memsidecarv1.Memory
+	// Memories are the other memories with their scores, best first.
 	Memories []*memsidecarv1.RetrievedMemory
 	// Reason says why memories may be missing: the sidecar could not be reached, or part of it was unavailable. It is empty when nothing
 	// went wrong.
@@ -39,7 +41,8 @@ func (c *Client) Recall(ctx context.Context, scope *memsidecarv1.Scope, query st
 		missing = append(missing, d.GetReason())
 	}
 	return Recollection{
-		PromptContext: answer.GetPromptContext(), Memories: answer.GetMemories(), Reason: strings.Join(missing, "; "), TraceID: answer.GetTraceId(),
+		PromptContext: answer.GetPromptContext(), Standing: answer.GetStanding(), Memories: answer.GetMemories(),
+		Reason: strings.Join(missing, "; "), TraceID: answer.GetTraceId(),
 	}
 }
 

@@ -373,8 +373,8 @@ func TestGroup(t *testing.T) {
 		"in another": {client.Group("alice", "library"), nil},
 	} {
 		var got []string
-		for _, hit := range c.Recall(t.Context(), test.scope, "What am I allergic to?").Memories {
-			text := strings.TrimSuffix(hit.GetMemory().GetText(), ".")
+		for _, m := range c.Recall(t.Context(), test.scope, "What am I allergic to?").Standing {
+			text := strings.TrimSuffix(m.GetText(), ".")
 			got = append(got, text[strings.LastIndexByte(text, ' ')+1:])
 		}
 		if slices.Sort(got); !slices.Equal(got, test.want) {

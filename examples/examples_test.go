@@ -140,7 +140,7 @@ func TestDocumentedTurns(t *testing.T) {
 				t.Fatal("it is not remembered")
 			}
 			settle(t, s.Addr, user)
-			if r := memory.Recall(t.Context(), scope, said[j+1][1]); len(r.Memories) == 0 {
+			if r := memory.Recall(t.Context(), scope, said[j+1][1]); len(r.Standing)+len(r.Memories) == 0 {
 				t.Errorf("%s: after %q, %q finds nothing: %+v", document, said[j][1], said[j+1][1], r)
 			}
 		}

@@ -147,6 +147,9 @@ func (d demo) play(ctx context.Context, a act) error {
 			return err
 		}
 		d.say("\nRetrieve %q:\n", question)
+		for _, m := range resp.GetStanding() {
+			d.say("  always  %s\n", m.GetText())
+		}
 		for _, hit := range resp.GetMemories() {
 			p := hit.GetParts()
 			d.say("  %.2f  %s  (similarity %.2f, keyword %.2f, recency %.2f, importance %.2f)\n", hit.GetScore(),
@@ -187,7 +190,7 @@ func (d demo) isolation(ctx context.Context, asked, asking act) error {
 	question := asked.questions[1]
 	resp, err := d.client.Retrieve(ctx, &memsidecarv1.RetrieveRequest{
 		Scope: &memsidecarv1.Scope{UserId: asking.user, ChannelKind: memsidecarv1.ChannelKind_CHANNEL_KIND_DIRECT},
-		Query: question,
+		Query: question, ExcludeStanding: true,
 	})
 	if err != nil {
 		return err

@@ -90,7 +90,7 @@ func wantReadable(t *testing.T, p *process, user, reason string) {
 	inSession := sidecartest.Direct(user)
 	inSession.SessionId = "s-" + user
 	found := sidecartest.Must(p.Retrieve(ctx, &memsidecarv1.RetrieveRequest{Scope: scope, Query: "peanuts"}))(t)
-	if len(found.GetMemories()) != 1 || !strings.Contains(fmt.Sprint(found.GetDegraded()), reason) {
+	if len(found.GetStanding()) != 1 || !strings.Contains(fmt.Sprint(found.GetDegraded()), reason) {
 		t.Errorf("Retrieve answers %s, want one memory, degraded by %q", found, reason)
 	}
 	sessions, digests := memsidecarv1.NewSessionServiceClient(p.conn), memsidecarv1.NewDigestServiceClient(p.conn)

@@ -142,15 +142,16 @@ type Index struct {
 
 // Retrieval configures the read path. A request overrides top_k, min_relevance and max_context_chars.
 type Retrieval struct {
-	Budget          time.Duration    `koanf:"budget" min:"1ms" max:"1m"`
-	TopK            int              `koanf:"top_k" min:"1" max:"100"`
-	MinRelevance    float64          `koanf:"min_relevance" min:"0" max:"1"`
-	MaxContextChars int              `koanf:"max_context_chars" min:"200" max:"100000"`
-	VectorWeight    float64          `koanf:"vector_weight" min:"0" max:"1"`
-	NeighborWeight  float64          `koanf:"neighbor_weight" min:"0" max:"1"`
-	RecencyHalfLife time.Duration    `koanf:"recency_half_life" min:"1m" max:"876000h"`
-	Agent           string           `koanf:"agent" oneof:"any this"`
-	Prompts         retrieve.Prompts `koanf:"prompts" each:"language"`
+	Budget           time.Duration    `koanf:"budget" min:"1ms" max:"1m"`
+	TopK             int              `koanf:"top_k" min:"1" max:"100"`
+	MinRelevance     float64          `koanf:"min_relevance" min:"0" max:"1"`
+	MaxContextChars  int              `koanf:"max_context_chars" min:"200" max:"100000"`
+	VectorWeight     float64          `koanf:"vector_weight" min:"0" max:"1"`
+	StandingMaxChars int              `koanf:"standing_max_chars" min:"0" max:"10000"`
+	NeighborWeight   float64          `koanf:"neighbor_weight" min:"0" max:"1"`
+	RecencyHalfLife  time.Duration    `koanf:"recency_half_life" min:"1m" max:"876000h"`
+	Agent            string           `koanf:"agent" oneof:"any this"`
+	Prompts          retrieve.Prompts `koanf:"prompts" each:"language"`
 }
 
 // Queue configures how accepted dialogues are considered.
@@ -337,14 +338,15 @@ func defaults(dataDir string) Config {
 		Breaker: Breaker{Failures: 5, OpenFor: 30 * time.Second},
 		Index:   Index{BudgetMiB: 256},
 		Retrieval: Retrieval{
-			Budget:          800 * time.Millisecond,
-			TopK:            3,
-			MinRelevance:    0.02,
-			MaxContextChars: 2000,
-			NeighborWeight:  0.5,
-			RecencyHalfLife: 720 * time.Hour,
-			Agent:           "any",
-			Prompts:         retrieve.DefaultPrompts(),
+			Budget:           800 * time.Millisecond,
+			TopK:             3,
+			MinRelevance:     0.02,
+			MaxContextChars:  2000,
+			StandingMaxChars: 300,
+			NeighborWeight:   0.5,
+			RecencyHalfLife:  720 * time.Hour,
+			Agent:            "any",
+			Prompts:          retrieve.DefaultPrompts(),
 		},
 		Queue: Queue{
 			Workers:           8,

@@ -374,7 +374,7 @@ func newMemory(job queue.Job, s memory.Statement, decidedBy string, number int, 
 	return memory.Memory{
 		ID:      statementMemoryID(job, number),
 		AgentID: scope.AgentID, Channel: scope.Channel, SessionID: scope.SessionID,
-		Text: s.Text, Language: s.Language, Kind: s.Kind, Importance: s.Importance, Explicit: s.Explicit,
+		Text: s.Text, Language: s.Language, Kind: s.Kind, Standing: s.Standing, Importance: s.Importance, Explicit: s.Explicit,
 		Provenance: memory.Provenance{
 			Source: memory.SourceDialogue, ConsiderationID: job.Consideration.ID, SpeakerID: scope.UserID,
 			MessageIDs: s.MessageIDs, Quote: s.Quote, Reason: s.Reason, DecidedBy: decidedBy,

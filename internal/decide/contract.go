@@ -116,8 +116,8 @@ type Extractor interface {
 type Input struct {
 	Transcript
 	// Known returns the memories of the speaker that the new messages may concern. They hold at the time of the dialogue, and have its
-	// visibility: all of them when they are few, else those made of the last turns and those nearest to the new messages. They are in
-	// the order in which they were said.
+	// visibility: all of them when they are few, else the standing ones, those made of the last turns, and those nearest to the new messages. They are
+	// in the order in which they were said.
 	Known func() ([]Known, error)
 }
 

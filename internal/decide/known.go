@@ -37,7 +37,8 @@ func (c *Considerer) knownMemories(ctx context.Context, job queue.Job, t Transcr
 	few := len(page.Memories) <= fewMemories
 	for i := range page.Memories {
 		m := &page.Memories[i]
-		if few || slices.Contains(before.considerations, m.Provenance.ConsiderationID) || m.Kind == memory.KindRequest {
+		if few || slices.Contains(before.considerations, m.Provenance.ConsiderationID) || m.Standing != "" ||
+			m.Kind == memory.KindRequest {
 			add(m)
 		}
 	}

@@ -53,7 +53,7 @@ func (i *Importer) Add(ctx context.Context, m memory.Memory, wrong memory.Violat
 func (i *Importer) complete(m *memory.Memory, position string, v memory.Violations) error {
 	now := i.service.Now()
 	m.Text = memory.CleanText(m.Text)
-	d := Draft{Text: m.Text, Kind: m.Kind, Importance: m.Importance, ObservedAt: m.ObservedAt}
+	d := Draft{Text: m.Text, Kind: m.Kind, Importance: m.Importance, Standing: m.Standing, ObservedAt: m.ObservedAt}
 	v = append(v, d.Validate(position)...)
 	v.Check(position+".id", memory.IDProblem(m.ID))
 	v.Check(position+".superseded_by_id", memory.IDProblem(m.SupersededBy))

@@ -64,7 +64,8 @@ type Draft struct {
 	Text       string
 	Kind       memory.Kind
 	Importance float64
-	ObservedAt time.Time // zero: now
+	Standing   memory.StandingClass `json:",omitempty"` // keeps older payload hashes valid
+	ObservedAt time.Time            // zero: now
 	// ForceNew stores the draft even if a memory says the same.
 	ForceNew bool `json:",omitempty"` // keeps older payload hashes valid
 }
@@ -76,6 +77,9 @@ func (d Draft) Validate(prefix string) memory.Violations {
 	v.Check(prefix+".importance", importanceProblem(d.Importance))
 	if !d.Kind.Valid() {
 		v.Add(prefix+".kind", "is not a known kind")
+	}
+	if !d.Standing.Valid() {
+		v.Add(prefix+".standing", "is not a known standing")
 	}
 	if !d.ObservedAt.IsZero() {
 		v.Check(prefix+".observe_time", memory.TimeProblem(d.ObservedAt))
@@ -112,7 +116,7 @@ func (k *Service) Create(
 	}
 	entry := vectorstore.Entry{Reinforce: true, ForceNew: d.ForceNew, Memory: memory.Memory{
 		AgentID: scope.AgentID, Channel: scope.Channel, SessionID: scope.SessionID,
-		Text: d.Text, Language: lexical.Language(d.Text), Kind: d.Kind, Importance: d.Importance, Explicit: true,
+		Text: d.Text, Language: lexical.Language(d.Text), Kind: d.Kind, Importance: d.Importance, Standing: d.Standing, Explicit: true,
 		Provenance: memory.Provenance{Source: memory.SourceAPI, SpeakerID: scope.UserID, Reason: "stored with CreateMemory"},
 		CreatedAt:  now, UpdatedAt: now, ObservedAt: d.ObservedAt, Mentions: 1, LastSaidAt: d.ObservedAt,
 	}}
@@ -195,6 +199,7 @@ type Edit struct {
 	Text       *string
 	Kind       *memory.Kind
 	Importance *float64
+	Standing   *memory.StandingClass
 }
 
 // check replaces secrets in the text, and adds what is wrong with the edit to the violations found before.
@@ -210,6 +215,9 @@ func (k *Service) check(e *Edit, wrong memory.Violations) error {
 	if e.Importance != nil {
 		d.Importance = *e.Importance
 	}
+	if e.Standing != nil {
+		d.Standing = *e.Standing
+	}
 	return append(wrong, d.Validate("memory")...).Err()
 }
 
@@ -220,7 +228,7 @@ func (k *Service) Update(
 	if err := k.check(&e, wrong); err != nil {
 		return memory.Memory{}, err
 	}
-	patch := vectorstore.Patch{Text: e.Text, Kind: e.Kind, Importance: e.Importance, At: k.Now()}
+	patch := vectorstore.Patch{Text: e.Text, Kind: e.Kind, Importance: e.Importance, Standing: e.Standing, At: k.Now()}
 	if e.Text != nil {
 		embeddings, err := k.Vectors.Embeddings(usage.WithUser(ctx, user), []string{*e.Text})
 		if err != nil {

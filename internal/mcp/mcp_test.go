@@ -78,8 +78,16 @@ func TestModelUsesTheMemory(t *testing.T) {
 			) {
 				t.Errorf("preferences are %q", got)
 			}
+			alice.Must(t, "remember", map[string]any{"text": "The user wants no jokes.", "standing": "style"})
+			alice.Refuses(t, "remember", map[string]any{"text": "x", "standing": "always"}, "use safety, address or style")
+			found = alice.Must(t, "recall", map[string]any{"query": "explain tides"})
+			always, ok := found["always"].([]any)
+			if !ok || len(always) != 1 || !strings.Contains(fmt.Sprint(always), "no jokes") || !strings.Contains(fmt.Sprint(always), "standing:style") ||
+				strings.Contains(fmt.Sprint(found["memories"]), "jokes") {
+				t.Error(found)
+			}
 			// A bot without channels has it, too.
-			if got := sidecartest.Texts(r.Memories(t, sidecartest.WithoutChannel("alice"))); len(got) != 2 {
+			if got := sidecartest.Texts(r.Memories(t, sidecartest.WithoutChannel("alice"))); len(got) != 3 {
 				t.Errorf("a bot sees %q", got)
 			}
 			if got := bob.Remembered(t); got != "" {

@@ -53,6 +53,7 @@ type recallInput struct {
 
 type recallOutput struct {
 	Notice   string    `json:"notice" jsonschema:"how to read what follows"`
+	Always   []note    `json:"always,omitempty" jsonschema:"what every answer must respect: the user's safety, name, and wishes about answers"`
 	Memories []note    `json:"memories" jsonschema:"best first; empty when nothing fits"`
 	Messages []message `json:"messages,omitempty" jsonschema:"what was said, best first"`
 	Missing  []string  `json:"missing,omitempty" jsonschema:"what could not be searched, and why"`
@@ -65,6 +66,7 @@ type note struct {
 	Kind       string  `json:"kind"`
 	Date       string  `json:"date" jsonschema:"the day the user said it"`
 	State      string  `json:"state,omitempty" jsonschema:"set unless the memory is active: superseded, expired, quarantined"`
+	Standing   string  `json:"standing,omitempty" jsonschema:"set when it is part of every answer: safety, address or style"`
 	Importance float64 `json:"importance"`
 }
 
@@ -78,6 +80,7 @@ func noteOf(m *memsidecarv1.Memory) note {
 	n := note{
 		ID: m.GetId(), Text: prompt.Line(m.GetText()), Kind: name(m.GetKind().String(), kindPrefix),
 		Date: day(m.GetObserveTime().AsTime()), Importance: m.GetImportance(),
+		Standing: name(m.GetStanding().String(), standingPrefix),
 	}
 	if m.GetState() != memsidecarv1.MemoryState_MEMORY_STATE_ACTIVE {
 		n.State = name(m.GetState().String(), "MEMORY_STATE_")
@@ -85,7 +88,10 @@ func noteOf(m *memsidecarv1.Memory) note {
 	return n
 }
 
-const kindPrefix = "MEMORY_KIND_"
+const (
+	kindPrefix     = "MEMORY_KIND_"
+	standingPrefix = "STANDING_"
+)
 
 func name(enum, prefix string) string {
 	name := strings.ToLower(strings.TrimPrefix(enum, prefix))
@@ -107,6 +113,18 @@ func kindOf(text string) (memsidecarv1.MemoryKind, error) {
 	return memsidecarv1.MemoryKind(kind), nil
 }
 
+// standingOf parses the name of a standing; "" means none.
+func standingOf(text string) (memsidecarv1.Standing, error) {
+	if text == "" {
+		return memsidecarv1.Standing_STANDING_UNSPECIFIED, nil
+	}
+	standing, ok := memsidecarv1.Standing_value[standingPrefix+strings.ToUpper(text)]
+	if !ok || standing == 0 {
+		return 0, fmt.Errorf("standing %q is unknown: use safety, address or style", text)
+	}
+	return memsidecarv1.Standing(standing), nil
+}
+
 func day(t time.Time) string { return t.Format(time.DateOnly) }
 
 func (t *tools) recall(ctx context.Context, _ *sdk.CallToolRequest, in recallInput) (*sdk.CallToolResult, recallOutput, error) {
@@ -119,6 +137,9 @@ func (t *tools) recall(ctx context.Context, _ *sdk.CallToolRequest, in recallInp
 		return nil, recallOutput{}, words(err)
 	}
 	out := recallOutput{Notice: notice, Memories: []note{}}
+	for _, m := range resp.GetStanding() {
+		out.Always = append(out.Always, noteOf(m))
+	}
 	for _, m := range resp.GetMemories() {
 		out.Memories = append(out.Memories, noteOf(m.GetMemory()))
 	}
@@ -139,6 +160,7 @@ type rememberInput struct {
 	Text       string   `json:"text" jsonschema:"one statement about the user, in the third person, in the user's language"`
 	Kind       string   `json:"kind,omitempty" jsonschema:"fact, preference, relationship, plan, appointment, decision, experience, task, problem, request"`
 	Importance *float64 `json:"importance,omitempty" jsonschema:"how much it matters, 0 to 1; 0.5 by default"`
+	Standing   string   `json:"standing,omitempty" jsonschema:"when every answer must respect it: safety (allergy), address (the name) or style (how to answer)"`
 	ForceNew   bool     `json:"force_new,omitempty" jsonschema:"store it also when a memory says the same"`
 }
 
@@ -152,8 +174,13 @@ func (t *tools) remember(ctx context.Context, _ *sdk.CallToolRequest, in remembe
 	if err != nil {
 		return nil, rememberOutput{}, err
 	}
+	standing, err := standingOf(in.Standing)
+	if err != nil {
+		return nil, rememberOutput{}, err
+	}
 	resp, err := t.Memory.CreateMemory(ctx, &memsidecarv1.CreateMemoryRequest{
-		Scope: t.WriteScope, Memory: &memsidecarv1.Memory{Text: in.Text, Kind: kind, Importance: in.Importance}, ForceNew: in.ForceNew,
+		Scope: t.WriteScope, ForceNew: in.ForceNew,
+		Memory: &memsidecarv1.Memory{Text: in.Text, Kind: kind, Importance: in.Importance, Standing: standing},
 	})
 	if err != nil {
 		return nil, rememberOutput{}, words(err)

@@ -36,6 +36,24 @@ func Kinds() []Kind {
 // Valid reports whether the kind is one of Kinds.
 func (k Kind) Valid() bool { return slices.Contains(Kinds(), k) }
 
+// StandingClass says why a memory belongs in every answer, whatever the question: no search finds an allergy for "explain tides".
+type StandingClass string
+
+// The classes of standing memories. Others have none, the empty string.
+const (
+	StandingAddress StandingClass = "address" // the user's name, and how to address the user
+	StandingStyle   StandingClass = "style"   // how to answer: language, length, tone, format, topics to avoid
+	StandingSafety  StandingClass = "safety"  // allergies and other facts that concern the user's safety
+)
+
+// StandingClasses lists the classes, the most important one first.
+func StandingClasses() []StandingClass {
+	return []StandingClass{StandingSafety, StandingAddress, StandingStyle}
+}
+
+// Valid reports whether the class is one of StandingClasses, or none.
+func (s StandingClass) Valid() bool { return s == "" || slices.Contains(StandingClasses(), s) }
+
 // MaxTextRunes is the longest text of a memory, in characters.
 const MaxTextRunes = 4000
 
@@ -59,11 +77,12 @@ type Memory struct {
 	Text       string
 	Language   string // BCP 47 base language, "und" when it cannot be told
 	Kind       Kind
+	Standing   StandingClass
 	Importance float64 // 0 to 1
 	Explicit   bool    // the user or the bot asked for it to be remembered
 	Provenance Provenance
 	CreatedAt  time.Time // stored
-	UpdatedAt  time.Time // text, kind or importance changed
+	UpdatedAt  time.Time // text, kind, standing or importance changed
 	ObservedAt time.Time // said
 	Mentions   int       // how often it was said, at least 1
 	LastSaidAt time.Time
@@ -163,17 +182,18 @@ func TextProblem(text string) string {
 
 // Statement is what deciding and summarising a dialogue yields: a memory to be, before it has an id.
 type Statement struct {
-	Text       string    `json:"text"`
-	Language   string    `json:"language"`
-	Kind       Kind      `json:"kind"`
-	Importance float64   `json:"importance"`
-	Explicit   bool      `json:"explicit,omitempty"`
-	MessageIDs []string  `json:"messages"` // as Dialogue.MessageRef names them
-	Quote      string    `json:"quote"`
-	Reason     string    `json:"reason"`
-	ObservedAt time.Time `json:"observed_at"`
-	ValidTo    time.Time `json:"valid_to,omitzero"` // when the appointment, plan or task is over; zero: not known, or never
-	Forget     bool      `json:"forget,omitempty"`  // Text is what the user asked to forget: no memory to be
+	Text       string        `json:"text"`
+	Language   string        `json:"language"`
+	Kind       Kind          `json:"kind"`
+	Standing   StandingClass `json:"standing,omitempty"`
+	Importance float64       `json:"importance"`
+	Explicit   bool          `json:"explicit,omitempty"`
+	MessageIDs []string      `json:"messages"` // as Dialogue.MessageRef names them
+	Quote      string        `json:"quote"`
+	Reason     string        `json:"reason"`
+	ObservedAt time.Time     `json:"observed_at"`
+	ValidTo    time.Time     `json:"valid_to,omitzero"` // when the appointment, plan or task is over; zero: not known, or never
+	Forget     bool          `json:"forget,omitempty"`  // Text is what the user asked to forget: no memory to be
 	// Everything is set with Forget when all memories are meant.
 	Everything bool   `json:"everything,omitempty"`
 	Quarantine string `json:"quarantine,omitempty"` // why it is not trusted, in words; empty: it is

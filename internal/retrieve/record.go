@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/trace"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 )
@@ -27,7 +28,7 @@ func (r *Retriever) note(q Query, ranked, returned []Hit, degraded []Degradation
 			continue
 		}
 		detail.Memories++
-		r.uses.Add(vectorstore.Use{User: q.Scope.User(), MemoryID: h.Memory.ID, Count: 1, At: r.options.Now()})
+		r.noteUse(q, []*memory.Memory{h.Memory})
 	}
 	if !r.Traces.Enabled() {
 		return
@@ -55,6 +56,13 @@ func (r *Retriever) note(q Query, ranked, returned []Hit, degraded []Degradation
 	}
 	record.Retrieve = &detail
 	r.Traces.Record(record)
+}
+
+// noteUse counts, in the background, that memories were returned.
+func (r *Retriever) noteUse(q Query, memories []*memory.Memory) {
+	for _, m := range memories {
+		r.uses.Add(vectorstore.Use{User: q.Scope.User(), MemoryID: m.ID, Count: 1, At: r.options.Now()})
+	}
 }
 
 // hitKey names what was hit.

@@ -25,6 +25,7 @@ import (
 type Store interface {
 	SearchVector(ctx context.Context, user memory.User, fingerprint string, vector []float32, filter vectorstore.Filter, limit int) ([]vectorstore.Hit, error)
 	SearchKeyword(ctx context.Context, user memory.User, query string, filter vectorstore.Filter, limit int) ([]vectorstore.Hit, error)
+	Standing(ctx context.Context, user memory.User, filter vectorstore.Filter) ([]*memory.Memory, error)
 	MarkUsed(ctx context.Context, uses []vectorstore.Use) error
 }
 
@@ -59,11 +60,15 @@ type Options struct {
 	// NeighborWeight is how much of its keyword score a good message gives the one after it in its session, 0 to 1.
 	NeighborWeight  float64
 	RecencyHalfLife time.Duration
-	Prompts         Prompts
-	Labels          map[string]string // what messages of agents and users are headed by in the prompt, by id
-	Location        *time.Location    // for dates in the prompt, for users who set no time zone
-	Now             func() time.Time  // the clock; by default time.Now
-	Log             *slog.Logger
+	// StandingRunes limits the lines of standing memories in the prompt; 0: there are none in any answer.
+	StandingRunes int
+	// Contradicts reports whether a statement takes the place of an older one. Optional.
+	Contradicts func(newer, older string) bool
+	Prompts     Prompts
+	Labels      map[string]string // what messages of agents and users are headed by in the prompt, by id
+	Location    *time.Location    // for dates in the prompt, for users who set no time zone
+	Now         func() time.Time  // the clock; by default time.Now
+	Log         *slog.Logger
 	// Answered is called after each answer with what was missing in it. Optional; it must not block.
 	Answered func(missing []Degradation)
 }
@@ -78,6 +83,7 @@ type Query struct {
 	Neighbors       int                // messages around each message found
 	MinRelevance    float64
 	MaxContextRunes int
+	ExcludeStanding bool // standing memories are hits like others
 	// ReadTime is the present for recency, for expiry and for what was said: what was said later is not found. Zero: now. Of messages
 	// the same holds for their neighbors.
 	ReadTime time.Time
@@ -98,8 +104,9 @@ func (q *Query) at(now time.Time) time.Time {
 
 // Result is what was found, best first.
 type Result struct {
-	Hits          []Hit        // memories
-	Messages      []MessageHit // messages
+	Standing      []*memory.Memory // what belongs in every answer; shared: it must not be modified
+	Hits          []Hit            // other memories
+	Messages      []MessageHit     // messages
 	PromptContext string
 	Degraded      []Degradation
 	TraceID       string
@@ -188,6 +195,8 @@ func (r *Retriever) Retrieve(ctx context.Context, q Query) (Result, error) {
 		s, _ := r.Settings.Get(budget, q.Scope.User()) // an outage shows in the search; the defaults do
 		settings <- s
 	}()
+	standing := make(chan standingAnswer, 1)
+	go func() { standing <- r.readStanding(budget, q) }()
 	searches, cancelSearches := r.searchBudget(budget, q, started)
 	defer cancelSearches()
 	found := r.search(searches, q)
@@ -195,7 +204,10 @@ func (r *Retriever) Retrieve(ctx context.Context, q Query) (Result, error) {
 		return Result{}, err
 	}
 	result := Result{TraceID: recording.ID()}
+	always := within(budget, standing, standingAnswer{err: errLate})
+	result.Standing = always.memories
 	memories, messages := r.rank(found, fromMemories, now), r.rank(found, fromMessages, now)
+	memories = result.others(memories)
 	result.Hits = cut(memories, q)
 	messageHits := cut(messages, q)
 	var problem error
@@ -203,23 +215,30 @@ func (r *Retriever) Retrieve(ctx context.Context, q Query) (Result, error) {
 	if err := ctx.Err(); err != nil {
 		return Result{}, err
 	}
-	result.Degraded = r.degraded(cmp.Or(found.err(byKeyword), problem), found.err(byVector))
-	s := memory.Settings{}
-	select {
-	case s = <-settings:
-	case <-budget.Done():
-		// Results that are ready count, even if the budget has been spent.
-		select {
-		case s = <-settings:
-		default:
-		}
-	}
+	result.Degraded = r.degraded(cmp.Or(found.err(byKeyword), problem, always.err), found.err(byVector))
+	s := within(budget, settings, memory.Settings{})
 	result.PromptContext = r.options.Prompts.render(result, q.Scope.UserID, r.options.Labels, s, r.options.Location, q.MaxContextRunes, now)
 	if r.options.Answered != nil {
 		r.options.Answered(result.Degraded)
 	}
 	r.note(q, slices.Concat(memories, messages), slices.Concat(result.Hits, messageHits), result.Degraded, recording)
+	r.noteUse(q, result.Standing)
 	return result, nil
+}
+
+// within waits for a value until the budget is spent, and then takes it only if it is ready.
+func within[T any](budget context.Context, values <-chan T, otherwise T) T {
+	select {
+	case v := <-values:
+		return v
+	case <-budget.Done():
+		select {
+		case v := <-values:
+			return v
+		default:
+			return otherwise
+		}
+	}
 }
 
 // degraded says what was missing, given how the two halves failed.

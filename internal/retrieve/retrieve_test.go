@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -55,8 +56,11 @@ func (a answer) wait(ctx context.Context) error {
 // world is everything that a Retriever works with, as a test wants it to be.
 type world struct {
 	embedder, keyword, vector, settings answer
-	model                               bool // the embedder is a model, not hashed n-grams
+	always                              answer // the standing memories
+	model                               bool   // the embedder is a model, not hashed n-grams
 	hitsByKeyword, hitsByVector         []vectorstore.Hit
+	standing                            []*memory.Memory
+	seen                                []vectorstore.Filter // with which these were read
 	userSettings                        memory.Settings
 	problem                             string // with storage
 
@@ -101,6 +105,16 @@ func (w *world) SearchVector(ctx context.Context, _ memory.User, fingerprint str
 	return w.hitsByVector, nil
 }
 
+func (w *world) Standing(ctx context.Context, _ memory.User, filter vectorstore.Filter) ([]*memory.Memory, error) {
+	w.mu.Lock()
+	w.seen = append(w.seen, filter)
+	w.mu.Unlock()
+	if err := w.always.wait(ctx); err != nil {
+		return nil, err
+	}
+	return slices.Clone(w.standing), nil
+}
+
 func (w *world) MarkUsed(_ context.Context, uses []vectorstore.Use) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -125,7 +139,7 @@ func (w *world) retriever() *Retriever {
 		Store: w, Settings: w, Embedder: w, Traces: w, Storage: w,
 	}, Options{
 		Budget: budget, RecencyHalfLife: 30 * 24 * time.Hour, Prompts: DefaultPrompts(), Location: time.UTC,
-		Log: slog.New(slog.NewTextHandler(&w.log, nil)),
+		StandingRunes: 300, Log: slog.New(slog.NewTextHandler(&w.log, nil)),
 	})
 }
 

@@ -72,6 +72,11 @@ var (
 		memsidecarv1.MemoryAction_MEMORY_ACTION_QUARANTINED:  memory.ActionQuarantined,
 		memsidecarv1.MemoryAction_MEMORY_ACTION_NOT_FOUND:    memory.ActionNotFound,
 	})
+	standings = newNames(map[memsidecarv1.Standing]memory.StandingClass{
+		memsidecarv1.Standing_STANDING_ADDRESS: memory.StandingAddress,
+		memsidecarv1.Standing_STANDING_STYLE:   memory.StandingStyle,
+		memsidecarv1.Standing_STANDING_SAFETY:  memory.StandingSafety,
+	})
 	memoryStates = newNames(map[memsidecarv1.MemoryState]memory.Status{
 		memsidecarv1.MemoryState_MEMORY_STATE_ACTIVE:      memory.StatusActive,
 		memsidecarv1.MemoryState_MEMORY_STATE_SUPERSEDED:  memory.StatusSuperseded,
@@ -216,7 +221,7 @@ func fromToolCalls(calls []memory.ToolCall) []*memsidecarv1.ToolCall {
 // fromMemory is a memory with its state at a time.
 func fromMemory(m *memory.Memory, at time.Time) *memsidecarv1.Memory {
 	return &memsidecarv1.Memory{
-		Id: m.ID, Text: m.Text, Kind: kinds.toProto[m.Kind], Importance: &m.Importance, Explicit: m.Explicit,
+		Id: m.ID, Text: m.Text, Kind: kinds.toProto[m.Kind], Standing: standings.toProto[m.Standing], Importance: &m.Importance, Explicit: m.Explicit,
 		Language: m.Language,
 		Scope: fromScope(memory.Scope{
 			Namespace: m.User.Namespace, UserID: m.User.ID, AgentID: m.AgentID, Channel: m.Channel, SessionID: m.SessionID,
@@ -241,7 +246,7 @@ func toMemory(p *memsidecarv1.Memory, at string, v *memory.Violations) memory.Me
 	m := memory.Memory{
 		ID: p.GetId(), AgentID: scope.AgentID, Channel: scope.Channel, SessionID: scope.SessionID,
 		Text: p.GetText(), Kind: toKind(p.GetKind(), at+".kind", v), Importance: importance(p),
-		Explicit: p.GetExplicit(), Language: p.GetLanguage(),
+		Standing: toStanding(p.GetStanding(), at+".standing", v), Explicit: p.GetExplicit(), Language: p.GetLanguage(),
 		Provenance: memory.Provenance{
 			Source: sources.toDomain[source.GetSource()], ConsiderationID: source.GetConsiderationId(),
 			SpeakerID: source.GetSpeakerId(), MessageIDs: source.GetMessageIds(), Quote: source.GetQuote(),
@@ -295,6 +300,15 @@ func toKind(p memsidecarv1.MemoryKind, field string, v *memory.Violations) memor
 		return defaultKind
 	}
 	return kind
+}
+
+// toStanding converts a standing; unset means none.
+func toStanding(p memsidecarv1.Standing, field string, v *memory.Violations) memory.StandingClass {
+	class, ok := standings.toDomain[p]
+	if !ok && p != memsidecarv1.Standing_STANDING_UNSPECIFIED {
+		v.Add(field, "is %d, which is not a known standing", p)
+	}
+	return class
 }
 
 func fromConsideration(c memory.Consideration) *memsidecarv1.Consideration {

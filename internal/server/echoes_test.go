@@ -136,8 +136,8 @@ func TestRetrievedTextIsNotLearnedAgain(t *testing.T) {
 				}
 				for round := range rounds {
 					resp := sidecartest.Must(r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: scope, Query: strings.Join(e.facts, " ")}))(t)
-					if len(resp.GetMemories()) != len(e.facts) {
-						t.Fatalf("round %d: retrieved %v", round, resp.GetMemories())
+					if len(resp.GetStanding())+len(resp.GetMemories()) != len(e.facts) {
+						t.Fatalf("round %d: retrieved %v", round, resp)
 					}
 					dialogue := e.rounds[round%len(e.rounds)](resp.GetPromptContext())
 					c := sidecartest.Must(r.ConsiderMemorizing(t.Context(), &memsidecarv1.ConsiderMemorizingRequest{

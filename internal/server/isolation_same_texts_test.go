@@ -64,7 +64,7 @@ func neighbourCalls() map[string]func(t *testing.T, r *sidecartest.Sidecar, me, 
 			)(
 				t,
 			)
-			wantCount(t, "retrieved", len(resp.GetMemories()))
+			wantCount(t, "retrieved", len(resp.GetStanding())+len(resp.GetMemories()))
 			return []proto.Message{resp}
 		},
 		"ConsiderMemorizing": func(t *testing.T, r *sidecartest.Sidecar, me, _ *neighbour) []proto.Message {

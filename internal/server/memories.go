@@ -44,8 +44,8 @@ func (s *memoryService) CreateMemory(ctx context.Context, r *memsidecarv1.Create
 	scope := scopeOf(r.GetScope(), true, &v)
 	d := manage.Draft{
 		Text: r.GetMemory().GetText(), Kind: toKind(r.GetMemory().GetKind(), "memory.kind", &v),
-		Importance: importance(r.GetMemory()), ObservedAt: toTime(r.GetMemory().GetObserveTime(), "memory.observe_time", &v),
-		ForceNew: r.GetForceNew(),
+		Importance: importance(r.GetMemory()), Standing: toStanding(r.GetMemory().GetStanding(), "memory.standing", &v),
+		ObservedAt: toTime(r.GetMemory().GetObserveTime(), "memory.observe_time", &v), ForceNew: r.GetForceNew(),
 	}
 	checkRequestID(r.GetRequestId(), &v)
 	m, merged, err := s.Memories.Create(ctx, scope, d, r.GetRequestId(), v)
@@ -77,6 +77,7 @@ func (s *memoryService) ListMemories(ctx context.Context, r *memsidecarv1.ListMe
 	if err := parseFilter(r.GetFilter(), &q.Filter, &v); err != nil {
 		return nil, err
 	}
+	q.Filter.Standing = r.GetStanding()
 	q.Filter.Statuses = listed(r.GetStates(), q.Filter.Statuses, &v)
 	if err := v.Err(); err != nil {
 		return nil, err
@@ -132,7 +133,7 @@ func (s *memoryService) UpdateMemory(ctx context.Context, r *memsidecarv1.Update
 	}
 	v.Check("memory.id", memory.IDProblem(p.GetId()))
 	var edit manage.Edit
-	for _, field := range maskedFields(r.GetUpdateMask(), p, []string{"text", "kind", "importance"}, "memory", &v) {
+	for _, field := range maskedFields(r.GetUpdateMask(), p, []string{"text", "kind", "importance", "standing"}, "memory", &v) {
 		switch field {
 		case "text":
 			edit.Text = new(p.GetText())
@@ -140,6 +141,8 @@ func (s *memoryService) UpdateMemory(ctx context.Context, r *memsidecarv1.Update
 			edit.Kind = new(toKind(p.GetKind(), "memory.kind", &v))
 		case "importance":
 			edit.Importance = new(importance(p))
+		case "standing":
+			edit.Standing = new(toStanding(p.GetStanding(), "memory.standing", &v))
 		}
 	}
 	m, err := s.Memories.Update(ctx, scope.User(), p.GetId(), s.options.audience(scope), edit, v)

@@ -48,6 +48,9 @@ func (s *memoryService) Retrieve(ctx context.Context, r *memsidecarv1.RetrieveRe
 	if now.IsZero() {
 		now = s.options.Now()
 	}
+	for _, m := range result.Standing {
+		resp.Standing = append(resp.Standing, fromMemory(m, now))
+	}
 	for _, h := range result.Hits {
 		resp.Memories = append(resp.Memories, &memsidecarv1.RetrievedMemory{
 			Memory: fromMemory(h.Memory, now), Score: h.Score,
@@ -78,7 +81,7 @@ func (s *memoryService) query(r *memsidecarv1.RetrieveRequest) (retrieve.Query, 
 	scope := scopeOf(r.GetScope(), true, &v)
 	q := retrieve.Query{
 		Scope: scope, Text: r.GetQuery(), TopK: s.options.TopK, MinRelevance: s.options.MinRelevance,
-		MaxContextRunes: s.options.MaxContextChars, ReadTime: toTime(r.GetReadTime(), "read_time", &v),
+		ExcludeStanding: r.GetExcludeStanding(), MaxContextRunes: s.options.MaxContextChars, ReadTime: toTime(r.GetReadTime(), "read_time", &v),
 		Filter: vectorstore.Filter{Audience: s.options.audience(scope), Created: vectorstore.Period{
 			From: toTime(r.GetCreatedAfterTime(), "created_after_time", &v), Before: toTime(r.GetCreatedBeforeTime(), "created_before_time", &v),
 		}},

@@ -59,7 +59,9 @@ func seen(t *testing.T, err error, yes codes.Code) bool {
 func objectCalls() map[string]func(t *testing.T, r *sidecartest.Sidecar, from *memsidecarv1.Scope, what storedObject) bool {
 	return map[string]func(t *testing.T, r *sidecartest.Sidecar, from *memsidecarv1.Scope, what storedObject) bool{
 		"Retrieve": func(t *testing.T, r *sidecartest.Sidecar, from *memsidecarv1.Scope, what storedObject) bool {
-			resp := sidecartest.Must(r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: from, Query: "allergic to peanuts", TopK: proto.Int32(100)}))(t)
+			resp := sidecartest.Must(r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{
+				Scope: from, Query: "allergic to peanuts", TopK: proto.Int32(100), ExcludeStanding: true,
+			}))(t)
 			return slices.ContainsFunc(resp.GetMemories(), func(h *memsidecarv1.RetrievedMemory) bool { return h.GetMemory().GetId() == what.memory })
 		},
 		"GetMemory": func(t *testing.T, r *sidecartest.Sidecar, from *memsidecarv1.Scope, what storedObject) bool {

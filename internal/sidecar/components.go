@@ -132,6 +132,8 @@ func (p *components) startReading(context.Context) error {
 		VectorWeight:    cfg.Retrieval.VectorWeight,
 		NeighborWeight:  cfg.Retrieval.NeighborWeight,
 		RecencyHalfLife: cfg.Retrieval.RecencyHalfLife,
+		StandingRunes:   cfg.Retrieval.StandingMaxChars,
+		Contradicts:     reconcile.Contradicts,
 		Prompts:         cfg.Retrieval.Prompts,
 		Labels:          cfg.Session.Labels,
 		Location:        p.location,
@@ -168,6 +170,7 @@ func (p *components) newLocal() decide.Extractor {
 	}
 	return local.New(local.Deps{
 		Decider: p.rules, Summarizer: p.rules, Reconciler: reconciler, Memories: p.store, Vectors: p.vectorizer, Echoes: p.echoes,
+		Standing: reconcile.Standing,
 	})
 }
 

@@ -20,7 +20,7 @@ func newEchoes(cfg config.Config, memories *storelocal.Store) *decide.Echoes {
 		for _, language := range slices.Sorted(maps.Keys(prompts)) {
 			p := prompts[language]
 			wordings = append(wordings, echo.Wording{
-				Header: p.Header, Footer: p.Footer, Notes: []string{p.Note, p.Messages}, Speakers: []string{p.User, p.Assistant},
+				Header: p.Header, Footer: p.Footer, Notes: []string{p.Note, p.Standing, p.Messages}, Speakers: []string{p.User, p.Assistant},
 			})
 		}
 	}

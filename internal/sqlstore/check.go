@@ -190,7 +190,7 @@ type storedRows struct {
 var decodedRows = []storedRows{
 	{
 		finding: "memories", kind: "memory", id: "id", from: "memories", json: []string{"provenance"}, shares: []string{"importance"},
-		texts: []string{"text", "agent_id", "channel_id", "session_id", "language", "kind", "superseded_by", "quarantine"},
+		texts: []string{"text", "agent_id", "channel_id", "session_id", "language", "kind", "superseded_by", "quarantine", "standing"},
 		times: []string{"created_at", "updated_at", "observed_at", "last_said_at", "last_used_at", "valid_from", "valid_to", "withdrawn_at"},
 	},
 	{finding: "memories", kind: "revision", id: "id", from: "memory_revisions", json: []string{"before"}, texts: []string{"reason"}},

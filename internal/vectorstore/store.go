@@ -3,6 +3,7 @@
 package vectorstore
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -26,6 +27,8 @@ type Store interface {
 	// A text is stored once for each visibility: if an existing memory has the same TextKey, the entry becomes a mention of it.
 	// Superseded and withdrawn memories do not count as existing. An entry without quarantine ends the quarantine of the existing
 	// memory. An expired one becomes active again if the entry ends later or never.
+	//
+	// A memory without a standing takes over the one of the memories that it supersedes. A mention adds its own to a memory that has none.
 	//
 	// An entry whose Memory has SupersededBy is stored as history of that memory, which must have the same visibility. If that memory
 	// was deleted or withdrawn, SupersededBy is ignored.
@@ -51,6 +54,9 @@ type Store interface {
 	// SearchKeyword returns up to limit matching memories that share a term with the query, best first. The score, 0 to 1, is
 	// the share of the query's terms that the memory contains, weighted by their rarity among the user's memories.
 	SearchKeyword(ctx context.Context, user memory.User, query string, filter Filter, limit int) ([]Hit, error)
+	// Standing returns the matching memories that have a standing, the most important class first, and within a class those that were
+	// said last. They are shared: they must not be modified.
+	Standing(ctx context.Context, user memory.User, filter Filter) ([]*memory.Memory, error)
 	// MarkUsed counts that memories were retrieved. Deleted ones are skipped.
 	MarkUsed(ctx context.Context, uses []Use) error
 	// Revisions returns the changes of a memory, of those that it superseded and of those that superseded it, as far as the audience
@@ -145,6 +151,7 @@ type Patch struct {
 	Text       *string
 	Language   *string
 	Kind       *memory.Kind
+	Standing   *memory.StandingClass
 	Importance *float64
 	Embedding  Embedding
 	At         time.Time
@@ -185,6 +192,7 @@ type Filter struct {
 	AgentID    *string       // nil: all
 	Language   *string       // nil: all
 	Explicit   *bool         // nil: all
+	Standing   bool          // only memories with a standing
 	Importance Range         // zero value: all
 	Created    Period
 	Observed   Period
@@ -206,7 +214,7 @@ func (f *Filter) Matches(m *memory.Memory) bool {
 		(len(f.Kinds) == 0 || slices.Contains(f.Kinds, m.Kind)) &&
 		(f.AgentID == nil || *f.AgentID == m.AgentID) &&
 		(f.Language == nil || *f.Language == m.Language) &&
-		(f.Explicit == nil || *f.Explicit == m.Explicit) &&
+		(f.Explicit == nil || *f.Explicit == m.Explicit) && (!f.Standing || m.Standing != "") &&
 		f.Importance.contains(m.Importance) && f.Created.contains(m.CreatedAt) && f.Observed.contains(m.ObservedAt) &&
 		f.matchesStatus(m)
 }
@@ -231,7 +239,7 @@ func (f *Filter) matchesStatus(m *memory.Memory) bool {
 // MatchesAll reports whether the filter admits every memory that is active now.
 func (f *Filter) MatchesAll() bool {
 	_, everything := f.Audience.Keys()
-	return everything && len(f.Kinds) == 0 && f.AgentID == nil && f.Language == nil && f.Explicit == nil &&
+	return everything && len(f.Kinds) == 0 && f.AgentID == nil && f.Language == nil && f.Explicit == nil && !f.Standing &&
 		f.Importance == Range{} && f.Created == Period{} && f.Observed == Period{} && f.ActiveNow()
 }
 
@@ -244,6 +252,13 @@ func (r Range) contains(v float64) bool {
 
 func (p Period) contains(t time.Time) bool {
 	return (p.From.IsZero() || !t.Before(p.From)) && (p.Before.IsZero() || t.Before(p.Before))
+}
+
+// CompareStanding orders memories with a standing as Store.Standing does.
+func CompareStanding(a, b *memory.Memory) int {
+	classes := memory.StandingClasses()
+	return cmp.Or(cmp.Compare(slices.Index(classes, a.Standing), slices.Index(classes, b.Standing)),
+		b.LastSaidAt.Compare(a.LastSaidAt), b.CreatedAt.Compare(a.CreatedAt), cmp.Compare(a.ID, b.ID))
 }
 
 // TextKey returns a key that is equal for texts that differ only in case, surrounding punctuation and white space. Inside a text all

@@ -24,6 +24,8 @@ type Deps struct {
 	Memories   decide.Memories
 	Vectors    decide.Vectors
 	Echoes     *decide.Echoes // optional
+	// Standing returns the class of a statement, which may be the one that it has. Optional.
+	Standing func(s memory.Statement) memory.StandingClass
 }
 
 // Extractor implements decide.Extractor.
@@ -59,6 +61,9 @@ func (e *Extractor) Extract(ctx context.Context, in decide.Input) (decide.Extrac
 	}
 	if found.Ops, err = e.ops(ctx, t, statements); err == nil {
 		for i := range found.Ops {
+			if s := &found.Ops[i].Statement; e.Standing != nil && !s.Forget {
+				s.Standing = e.Standing(*s)
+			}
 			if found.Ops[i].Statement.Everything {
 				found.Ops[i].IDs, found.Ops[i].Reason = []string{decide.Everything}, "the user asked to forget everything"
 			}

@@ -237,6 +237,7 @@ func (r *reader) op(g given) (op decide.Op, err error) {
 		return op, nil
 	}
 	s.Kind = kindOf(g.text("kind"))
+	s.Standing = g.standing()
 	s.Importance = g.importance()
 	s.ValidTo = until(g["until"], s.Kind, s.ObservedAt, r.in.Location)
 	if s.Explicit = g.text("asked") == "true" || string(g["asked"]) == "true"; s.Explicit {
@@ -306,6 +307,14 @@ func (g given) importance() float64 {
 		return n / 10
 	}
 	return n
+}
+
+// standing reads the class; an unknown one is none.
+func (g given) standing() memory.StandingClass {
+	if class := memory.StandingClass(strings.ToLower(strings.TrimSpace(g.text("standing")))); class.Valid() {
+		return class
+	}
+	return ""
 }
 
 // doubt says why a statement is not to be trusted by what the model itself says of it, or "". What is about another person must name that

@@ -126,21 +126,27 @@ Rules:
 
 Examples:
 known [k4] "The user lives in Leeds, in a flat with a balcony." new [m0] user "I moved to York!" (said on 2026-11-21)
-{"ops":[{"op":"update","ids":["k4"],"text":"The user moved to York on 2026-11-21 and lives there.","kind":"fact","importance":0.7,"about":"user","holds":"now","until":"","asked":false,"from":["m0"]}]}
+{"ops":[{"op":"update","ids":["k4"],"text":"The user moved to York on 2026-11-21 and lives there.","kind":"fact","importance":0.7,"standing":"","about":"user","holds":"now","until":"","asked":false,"from":["m0"]}]}
 last turns [m0] assistant "Any phobias?" new [m1] user "yes, heights"
-{"ops":[{"op":"add","ids":[],"text":"The user is afraid of heights.","kind":"fact","importance":0.5,"about":"user","holds":"now","until":"","asked":false,"from":["m0","m1"]}]}
+{"ops":[{"op":"add","ids":[],"text":"The user is afraid of heights.","kind":"fact","importance":0.5,"standing":"","about":"user","holds":"now","until":"","asked":false,"from":["m0","m1"]}]}
 known [k7, just now] "The user plays the oboe." new [m2] user "on second thoughts, keep that out"
-{"ops":[{"op":"forget","ids":["k7"],"text":"plays the oboe","kind":"fact","importance":0,"about":"user","holds":"now","until":"","asked":false,"from":["m2"]}]}
+{"ops":[{"op":"forget","ids":["k7"],"text":"plays the oboe","kind":"fact","importance":0,"standing":"","about":"user","holds":"now","until":"","asked":false,"from":["m2"]}]}
 new [m0] user "oh lovely, the boiler died again, best winter ever"
 {"ops":[]}
 known [k1] "用户对花生过敏。" new [m0] user "对了我花生过敏，别忘了" [m2] user "下周五下午三点去看牙医" (said on 2026-11-21)
-{"ops":[{"op":"same","ids":["k1"],"text":"","kind":"fact","importance":1,"about":"user","holds":"now","until":"","asked":true,"from":["m0"]},{"op":"add","ids":[],"text":"用户2026-11-27下午三点去看牙医。","kind":"appointment","importance":0.6,"about":"user","holds":"now","until":"2026-11-27","asked":false,"from":["m2"]}]}
+{"ops":[{"op":"same","ids":["k1"],"text":"","kind":"fact","importance":1,"standing":"safety","about":"user","holds":"now","until":"","asked":true,"from":["m0"]},{"op":"add","ids":[],"text":"用户2026-11-27下午三点去看牙医。","kind":"appointment","importance":0.6,"standing":"","about":"user","holds":"now","until":"2026-11-27","asked":false,"from":["m2"]}]}
 last turns [m0] user "我女朋友叫小雨" [m1] assistant "好听的名字" known [k2, just now] "用户的女朋友叫小雨。" new [m2] user "打错了，是小雪"
-{"ops":[{"op":"update","ids":["k2"],"text":"用户的女朋友叫小雪。","kind":"relationship","importance":0.7,"about":"user's girlfriend","holds":"now","until":"","asked":false,"from":["m2"]}]}
+{"ops":[{"op":"update","ids":["k2"],"text":"用户的女朋友叫小雪。","kind":"relationship","importance":0.7,"standing":"","about":"user's girlfriend","holds":"now","until":"","asked":false,"from":["m2"]}]}
+new [m0] user "no bullet lists please, ever"
+{"ops":[{"op":"add","ids":[],"text":"The user wants no bullet lists in answers.","kind":"request","importance":0.7,"standing":"style",` +
+	`"about":"user","holds":"now","until":"","asked":false,"from":["m0"]}]}
 
 Answer with one JSON object and nothing else:
-{"ops":[{"op":"add, update, same or forget","ids":["k0"],"text":"...","kind":"KINDS","importance":0.5,"about":"...","holds":"...","until":"...","asked":false,"from":["m0"]}]}
+{"ops":[{"op":"add, update, same or forget","ids":["k0"],"text":"...","kind":"KINDS","importance":0.5,"standing":"","about":"...","holds":"...","until":"...","asked":false,"from":["m0"]}]}
 - "importance" is a number from 0 (trivial) to 1 (vital).
+- "standing" is for what every answer must respect, whatever it is about: "address" (the user's name, how to address the user), "style" ` +
+	`(standing wishes for answers: language, length, tone, format, topics to avoid) or "safety" (the user's own allergies, and illnesses that ` +
+	`make things dangerous); otherwise "".
 - "about" is whose life the statement is about: "user", or who else.
 - "holds" is "now", "past", "future", "wish" (wished or only considered), "unsure" or "no" (denied).
 - "until" is the last day of an appointment, a plan or a task as YYYY-MM-DD, otherwise "".
@@ -212,12 +218,13 @@ func opsSchema() map[string]any {
 		"text":       text,
 		"kind":       oneOf(kindList()...),
 		"importance": map[string]any{"type": "number"},
+		"standing":   text,
 		"about":      text,
 		"holds":      oneOf("now", "past", "future", "wish", "unsure", "no"),
 		"until":      text,
 		"asked":      map[string]any{"type": "boolean"},
 		"from":       texts,
-	}, "op", "ids", "text", "kind", "importance", "about", "holds", "until", "asked", "from")
+	}, "op", "ids", "text", "kind", "importance", "standing", "about", "holds", "until", "asked", "from")
 	return objectSchema(map[string]any{"ops": map[string]any{"type": "array", "items": op}}, "ops")
 }
 

@@ -110,7 +110,7 @@ func (r *Rules) Summarize(ctx context.Context, t decide.Transcript, v decide.Ver
 	var out []memory.Statement
 	for _, u := range kept {
 		s := memory.Statement{
-			Text: u.text, Language: u.lang, Kind: u.kind, Importance: r.importance(u.assessment, u.explicit),
+			Text: u.text, Language: u.lang, Kind: u.kind, Standing: r.standingOf(u), Importance: r.importance(u.assessment, u.explicit),
 			Explicit: u.explicit, Quote: u.quote, Reason: u.reason, ObservedAt: t.Dialogue.Messages[u.messages[len(u.messages)-1]].Time,
 			ValidTo: u.validTo, Forget: u.forget, Everything: u.everything,
 		}
@@ -120,6 +120,19 @@ func (r *Rules) Summarize(ctx context.Context, t decide.Transcript, v decide.Ver
 		out = append(out, s)
 	}
 	return out, nil
+}
+
+// standingOf is style for a request to be treated in some way, and safety for a fact about the health.
+func (r *Rules) standingOf(u *unit) memory.StandingClass {
+	health, known := r.byName[SignalHealth]
+	switch {
+	case u.forget:
+	case u.kind == memory.KindRequest:
+		return memory.StandingStyle
+	case u.kind == memory.KindFact && known && u.fires(health):
+		return memory.StandingSafety
+	}
+	return ""
 }
 
 // reading is what rules found in a transcript.

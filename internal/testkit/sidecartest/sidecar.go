@@ -214,10 +214,10 @@ func (r *Sidecar) Consider(t *testing.T, scope *memsidecarv1.Scope, messages ...
 	return resp.GetConsideration()
 }
 
-// Texts returns the texts of the memories that Retrieve finds.
+// Texts returns the texts of the memories that Retrieve finds, standing memories like others.
 func (r *Sidecar) Texts(t *testing.T, scope *memsidecarv1.Scope, query string) []string {
 	t.Helper()
-	resp, err := r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: scope, Query: query})
+	resp, err := r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: scope, Query: query, ExcludeStanding: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -173,16 +173,8 @@ func (a *applier) repeat(ctx context.Context, entry *vectorstore.Entry, m *memor
 		known.ValidTo = m.ValidTo
 		action = memory.ActionReinforced
 	}
-	if entry.Reinforce || known.ID == entry.SameAs {
+	if mention(entry, m, known) {
 		action = memory.ActionReinforced
-		known.Mentions++
-		if m.Importance > known.Importance {
-			known.Importance, known.UpdatedAt = m.Importance, m.UpdatedAt
-		}
-		known.Explicit = known.Explicit || m.Explicit
-		if m.LastSaidAt.After(known.LastSaidAt) {
-			known.LastSaidAt = m.LastSaidAt
-		}
 	}
 	if action == memory.ActionReinforced {
 		if err := save(ctx, a.tx, known.row, &known.Memory); err != nil {
@@ -198,9 +190,50 @@ func (a *applier) repeat(ctx context.Context, entry *vectorstore.Entry, m *memor
 	if err != nil || later != nil || len(outdated) == 0 {
 		return applied, err
 	}
+	if inherit(&known.Memory, outdated) {
+		if err := save(ctx, a.tx, known.row, &known.Memory); err != nil {
+			return applied, err
+		}
+		a.changed = append(a.changed, changed{known.Memory, nil})
+		applied.Memory = known.Memory
+	}
 	applied.Action = memory.ActionUpdated
 	applied.Related, err = a.retire(ctx, entry, m, outdated, known.ID, false)
 	return applied, err
+}
+
+// inherit gives a memory the standing of the memories that it takes the place of, unless it has its own.
+func inherit(m *memory.Memory, from []*stored) bool {
+	if m.Standing != "" {
+		return false
+	}
+	for _, class := range memory.StandingClasses() {
+		if slices.ContainsFunc(from, func(old *stored) bool { return old.Standing == class }) {
+			m.Standing = class
+			return true
+		}
+	}
+	return false
+}
+
+// mention adds what a mention says to an existing memory, and reports whether that changed it.
+func mention(entry *vectorstore.Entry, m *memory.Memory, known *stored) (changed bool) {
+	if known.Standing == "" && m.Standing != "" {
+		known.Standing, known.UpdatedAt = m.Standing, m.UpdatedAt
+		changed = true
+	}
+	if !entry.Reinforce && known.ID != entry.SameAs {
+		return changed
+	}
+	known.Mentions++
+	if m.Importance > known.Importance {
+		known.Importance, known.UpdatedAt = m.Importance, m.UpdatedAt
+	}
+	known.Explicit = known.Explicit || m.Explicit
+	if m.LastSaidAt.After(known.LastSaidAt) {
+		known.LastSaidAt = m.LastSaidAt
+	}
+	return true
 }
 
 // outdated returns the other memories that the entry supersedes. later is one of them that was said again after the entry: then the
@@ -257,6 +290,7 @@ func (a *applier) add(ctx context.Context, entry *vectorstore.Entry, m *memory.M
 		}
 		m.SupersededBy, m.ValidTo = holder.ID, endOf(m, since)
 	}
+	inherit(m, outdated)
 	row, err := insert(ctx, a.tx, a.userRow, m, entry.Embedding)
 	if err != nil {
 		return vectorstore.Applied{}, err

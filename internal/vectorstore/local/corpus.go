@@ -18,6 +18,7 @@ type corpus struct {
 	vectors   *chromem.Collection  // one document per chunk
 	embedded  int                  // memories that have vectors
 	keywords  *postings
+	standing  map[*document]bool // those that have a standing
 }
 
 type document struct {
@@ -36,7 +37,7 @@ func newCorpus() (*corpus, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &corpus{documents: map[string]*document{}, vectors: vectors, keywords: newPostings()}, nil
+	return &corpus{documents: map[string]*document{}, vectors: vectors, keywords: newPostings(), standing: map[*document]bool{}}, nil
 }
 
 // add adds a new memory and returns the estimate of the bytes it occupies.
@@ -58,7 +59,17 @@ func (c *corpus) add(ctx context.Context, m *memory.Memory, vectors [][]float32)
 	}
 	doc.bytes += c.keywords.add(doc, m.Text)
 	c.documents[m.ID] = doc
+	c.noteStanding(doc)
 	return doc.bytes, nil
+}
+
+// noteStanding updates the set of memories that have a standing.
+func (c *corpus) noteStanding(doc *document) {
+	if doc.memory.Standing == "" {
+		delete(c.standing, doc)
+		return
+	}
+	c.standing[doc] = true
 }
 
 // remove removes a memory, if it exists, and returns the bytes it occupied.
@@ -80,6 +91,7 @@ func (c *corpus) remove(ctx context.Context, id string) (int64, error) {
 	}
 	c.keywords.remove(doc, doc.memory.Text)
 	delete(c.documents, id)
+	delete(c.standing, doc)
 	return doc.bytes, nil
 }
 

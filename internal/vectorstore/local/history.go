@@ -197,6 +197,7 @@ func (o *overwritten) restore(m *memory.Memory) {
 	restore(&m.Text, o.Text)
 	restore(&m.Language, o.Language)
 	restore(&m.Kind, o.Kind)
+	restore(&m.Standing, o.Standing)
 	restore(&m.Importance, o.Importance)
 	restore(&m.UpdatedAt, o.UpdatedAt)
 	restore(&m.ValidTo, o.ValidTo)
@@ -215,7 +216,7 @@ func restore[T any](field, old *T) {
 func (o *overwritten) of(m memory.Memory) overwritten {
 	return overwritten{
 		Text: instead(o.Text, m.Text), Language: instead(o.Language, m.Language), Kind: instead(o.Kind, m.Kind),
-		Importance: instead(o.Importance, m.Importance), UpdatedAt: instead(o.UpdatedAt, m.UpdatedAt),
+		Standing: instead(o.Standing, m.Standing), Importance: instead(o.Importance, m.Importance), UpdatedAt: instead(o.UpdatedAt, m.UpdatedAt),
 		ValidTo: instead(o.ValidTo, m.ValidTo), SupersededBy: instead(o.SupersededBy, m.SupersededBy),
 		Quarantine: instead(o.Quarantine, m.Quarantine), WithdrawnAt: instead(o.WithdrawnAt, m.WithdrawnAt),
 	}

@@ -67,6 +67,7 @@ func (x *index) put(ctx context.Context, m memory.Memory, embedding *vectorstore
 	if from, old := x.find(m.ID); old != nil && embedding == nil && old.memory.Text == m.Text {
 		if from == to {
 			old.memory = &m
+			to.noteStanding(old)
 			x.noteEnd(&m, to)
 			return nil
 		}
@@ -222,6 +223,25 @@ func (x *index) searchKeyword(ctx context.Context, query string, filter vectorst
 			cmp.Compare(a.Memory.ID, b.Memory.ID))
 	})
 	return hits[:max(0, min(limit, len(hits)))], nil
+}
+
+// standing returns the memories with a standing, ordered.
+func (x *index) standing(ctx context.Context, filter *vectorstore.Filter) ([]*memory.Memory, error) {
+	if err := x.expire(ctx); err != nil {
+		return nil, err
+	}
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	var list []*memory.Memory
+	for _, c := range x.searched(filter) {
+		for doc := range c.standing {
+			if filter.Matches(doc.memory) {
+				list = append(list, doc.memory)
+			}
+		}
+	}
+	slices.SortFunc(list, vectorstore.CompareStanding)
+	return list, nil
 }
 
 func isZero(vector []float32) bool {

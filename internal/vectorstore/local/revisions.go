@@ -24,15 +24,17 @@ type revision struct {
 
 // overwritten holds the values of a memory that a change overwrote; nil fields did not change.
 type overwritten struct {
-	Text         *string      `json:"text,omitempty"`
-	Language     *string      `json:"language,omitempty"`
-	Kind         *memory.Kind `json:"kind,omitempty"`
-	Importance   *float64     `json:"importance,omitempty"`
-	UpdatedAt    *time.Time   `json:"updated_at,omitempty"`
-	ValidTo      *time.Time   `json:"valid_to,omitempty"`
-	SupersededBy *string      `json:"superseded_by,omitempty"`
-	Quarantine   *string      `json:"quarantine,omitempty"`
-	WithdrawnAt  *time.Time   `json:"withdrawn_at,omitempty"`
+	Text     *string      `json:"text,omitempty"`
+	Language *string      `json:"language,omitempty"`
+	Kind     *memory.Kind `json:"kind,omitempty"`
+	// Standing is absent in changes of before there was one.
+	Standing     *memory.StandingClass `json:"standing,omitempty"`
+	Importance   *float64              `json:"importance,omitempty"`
+	UpdatedAt    *time.Time            `json:"updated_at,omitempty"`
+	ValidTo      *time.Time            `json:"valid_to,omitempty"`
+	SupersededBy *string               `json:"superseded_by,omitempty"`
+	Quarantine   *string               `json:"quarantine,omitempty"`
+	WithdrawnAt  *time.Time            `json:"withdrawn_at,omitempty"`
 	// Added says that the same change stored the superseding memory.
 	Added bool `json:"added,omitempty"`
 }

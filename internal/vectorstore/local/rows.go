@@ -21,7 +21,7 @@ import (
 
 const memoryColumns = `m.row, m.id, m.agent_id, m.channel_kind, m.channel_id, m.session_id, m.text, m.language, m.kind,
 	m.importance, m.explicit, m.provenance, m.created_at, m.updated_at, m.observed_at, m.mentions, m.last_said_at,
-	m.use_count, m.last_used_at, m.valid_from, m.valid_to, m.superseded_by, m.quarantine, m.withdrawn_at`
+	m.use_count, m.last_used_at, m.valid_from, m.valid_to, m.superseded_by, m.quarantine, m.withdrawn_at, m.standing`
 
 // memoriesTable is the table's name in errors about unreadable memories.
 const memoriesTable = "memories"
@@ -35,7 +35,7 @@ func scanMemory(scan func(...any) error, user memory.User, extra ...any) (row in
 	err = scan(append([]any{
 		&row, &m.ID, &m.AgentID, &m.Channel.Kind, &m.Channel.ID, &m.SessionID, &m.Text, &m.Language,
 		&m.Kind, &m.Importance, &m.Explicit, &provenance, &created, &updated, &observed, &m.Mentions, &lastSaid,
-		&m.UseCount, &lastUsed, &from, &to, &m.SupersededBy, &m.Quarantine, &withdrawn,
+		&m.UseCount, &lastUsed, &from, &to, &m.SupersededBy, &m.Quarantine, &withdrawn, &m.Standing,
 	}, extra...)...)
 	if err != nil {
 		return row, m, sqldb.Scanned(memoriesTable, cmp.Or(m.ID, strconv.FormatInt(row, 10)), err)
@@ -51,7 +51,7 @@ func scanMemory(scan func(...any) error, user memory.User, extra ...any) (row in
 func sound(m *memory.Memory) error {
 	return errors.Join(
 		sqldb.Texts(memoriesTable, m.ID, m.ID, m.Text, m.AgentID, string(m.Channel.Kind), m.Channel.ID, m.SessionID, m.Language,
-			string(m.Kind), m.SupersededBy, m.Quarantine),
+			string(m.Kind), m.SupersededBy, m.Quarantine, string(m.Standing)),
 		sqldb.Times(memoriesTable, m.ID, m.CreatedAt, m.UpdatedAt, m.ObservedAt, m.LastSaidAt, m.LastUsedAt, m.ValidFrom, m.ValidTo, m.WithdrawnAt),
 		sqldb.Numbers(memoriesTable, m.ID, 0, 1, m.Importance))
 }
@@ -78,13 +78,13 @@ func insert(ctx context.Context, tx sqldb.Tx, userRow int64, m *memory.Memory, e
 	}
 	row, err = tx.Insert(ctx, `INSERT INTO memories (user_row, id, agent_id, channel_kind, channel_id, session_id, visibility,
 		text, text_key, language, kind, importance, explicit, provenance, created_at, updated_at, observed_at, mentions,
-		last_said_at, valid_from, valid_to, superseded_by, quarantine, withdrawn_at)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		last_said_at, valid_from, valid_to, superseded_by, quarantine, withdrawn_at, standing)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		userRow, m.ID, m.AgentID, string(m.Channel.Kind), m.Channel.ID, m.SessionID, m.Channel.VisibilityKey(),
 		m.Text, textKey(m.Text), m.Language, string(m.Kind), m.Importance, m.Explicit, string(provenance),
 		sqldb.Micros(m.CreatedAt), sqldb.Micros(m.UpdatedAt), sqldb.Micros(m.ObservedAt), m.Mentions,
 		sqldb.Micros(m.LastSaidAt), sqldb.Micros(m.ValidFrom), sqldb.Micros(m.ValidTo), m.SupersededBy, m.Quarantine,
-		sqldb.Micros(m.WithdrawnAt))
+		sqldb.Micros(m.WithdrawnAt), string(m.Standing))
 	if err != nil {
 		return 0, err
 	}
@@ -94,9 +94,9 @@ func insert(ctx context.Context, tx sqldb.Tx, userRow int64, m *memory.Memory, e
 // save writes the fields of a memory that may change, except the text, see saveText.
 func save(ctx context.Context, tx sqldb.Tx, row int64, m *memory.Memory) error {
 	_, err := tx.Exec(ctx, `UPDATE memories SET language = ?, kind = ?, importance = ?, explicit = ?, updated_at = ?, mentions = ?,
-		last_said_at = ?, valid_to = ?, superseded_by = ?, quarantine = ?, withdrawn_at = ? WHERE row = ?`,
+		last_said_at = ?, valid_to = ?, superseded_by = ?, quarantine = ?, withdrawn_at = ?, standing = ? WHERE row = ?`,
 		m.Language, string(m.Kind), m.Importance, m.Explicit, sqldb.Micros(m.UpdatedAt), m.Mentions, sqldb.Micros(m.LastSaidAt),
-		sqldb.Micros(m.ValidTo), m.SupersededBy, m.Quarantine, sqldb.Micros(m.WithdrawnAt), row)
+		sqldb.Micros(m.ValidTo), m.SupersededBy, m.Quarantine, sqldb.Micros(m.WithdrawnAt), string(m.Standing), row)
 	return err
 }
 
@@ -181,6 +181,9 @@ func update(ctx context.Context, tx sqldb.Tx, user memory.User, id string, audie
 	if patch.Importance != nil {
 		m.Importance = *patch.Importance
 	}
+	if patch.Standing != nil {
+		m.Standing = *patch.Standing
+	}
 	m.UpdatedAt = patch.At.Truncate(time.Microsecond).UTC()
 	if patch.Text != nil || patch.Embedding.Fingerprint != "" {
 		if err := saveText(ctx, tx, row, &m, patch.Embedding); err != nil {
@@ -190,14 +193,15 @@ func update(ctx context.Context, tx sqldb.Tx, user memory.User, id string, audie
 	if err := save(ctx, tx, row, &m); err != nil {
 		return m, err
 	}
-	if m.Text == before.Text && m.Language == before.Language && m.Kind == before.Kind && m.Importance == before.Importance {
+	if m.Text == before.Text && m.Language == before.Language && m.Kind == before.Kind && m.Standing == before.Standing &&
+		m.Importance == before.Importance {
 		return m, nil
 	}
 	return m, writeRevision(ctx, tx, row, revision{
 		change: vectorstore.ChangeEdited, at: m.UpdatedAt,
 		before: overwritten{
-			Text: &before.Text, Language: &before.Language, Kind: &before.Kind, Importance: &before.Importance,
-			UpdatedAt: &before.UpdatedAt,
+			Text: &before.Text, Language: &before.Language, Kind: &before.Kind, Standing: &before.Standing,
+			Importance: &before.Importance, UpdatedAt: &before.UpdatedAt,
 		},
 	})
 }

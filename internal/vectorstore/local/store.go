@@ -285,6 +285,15 @@ func (s *Store) SearchKeyword(ctx context.Context, user memory.User, query strin
 	return x.searchKeyword(ctx, query, filter, limit)
 }
 
+// Standing implements vectorstore.Store.
+func (s *Store) Standing(ctx context.Context, user memory.User, filter vectorstore.Filter) ([]*memory.Memory, error) {
+	x, err := s.index(ctx, user)
+	if err != nil {
+		return nil, err
+	}
+	return x.standing(ctx, &filter)
+}
+
 func (s *Store) index(ctx context.Context, user memory.User) (*index, error) {
 	return s.cache.get(ctx, user, func(ctx context.Context) (*index, error) {
 		x, err := newIndex(s.indexed())

@@ -26,7 +26,7 @@ type test struct {
 // Fingerprint.
 func Run(t *testing.T, factory func(t *testing.T) vectorstore.Store) {
 	tests := slices.Concat(applyTests(), audienceTests(), isolationTests(), listTests(), searchTests(), changeTests(), historyTests(),
-		revisionTests(), concurrencyTests())
+		revisionTests(), standingTests(), concurrencyTests())
 	for _, c := range tests {
 		t.Run(c.name, func(t *testing.T) { c.run(&suite{T: t, store: factory(t)}) })
 	}

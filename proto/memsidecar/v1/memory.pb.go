@@ -107,6 +107,63 @@ func (MemoryKind) EnumDescriptor() ([]byte, []int) {
 	return file_memsidecar_v1_memory_proto_rawDescGZIP(), []int{0}
 }
 
+// Standing is why a memory belongs in every answer, whatever the question.
+type Standing int32
+
+const (
+	// It does not: Retrieve returns the memory when it is relevant.
+	Standing_STANDING_UNSPECIFIED Standing = 0
+	// The user's name, and how the user wants to be addressed.
+	Standing_STANDING_ADDRESS Standing = 1
+	// How to answer: language, length, tone, format, topics to avoid.
+	Standing_STANDING_STYLE Standing = 2
+	// Allergies and other facts that concern the user's safety.
+	Standing_STANDING_SAFETY Standing = 3
+)
+
+// Enum value maps for Standing.
+var (
+	Standing_name = map[int32]string{
+		0: "STANDING_UNSPECIFIED",
+		1: "STANDING_ADDRESS",
+		2: "STANDING_STYLE",
+		3: "STANDING_SAFETY",
+	}
+	Standing_value = map[string]int32{
+		"STANDING_UNSPECIFIED": 0,
+		"STANDING_ADDRESS":     1,
+		"STANDING_STYLE":       2,
+		"STANDING_SAFETY":      3,
+	}
+)
+
+func (x Standing) Enum() *Standing {
+	p := new(Standing)
+	*p = x
+	return p
+}
+
+func (x Standing) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Standing) Descriptor() protoreflect.EnumDescriptor {
+	return file_memsidecar_v1_memory_proto_enumTypes[1].Descriptor()
+}
+
+func (Standing) Type() protoreflect.EnumType {
+	return &file_memsidecar_v1_memory_proto_enumTypes[1]
+}
+
+func (x Standing) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Standing.Descriptor instead.
+func (Standing) EnumDescriptor() ([]byte, []int) {
+	return file_memsidecar_v1_memory_proto_rawDescGZIP(), []int{1}
+}
+
 // MemoryState is whether a memory is valid.
 type MemoryState int32
 
@@ -157,11 +214,11 @@ func (x MemoryState) String() string {
 }
 
 func (MemoryState) Descriptor() protoreflect.EnumDescriptor {
-	return file_memsidecar_v1_memory_proto_enumTypes[1].Descriptor()
+	return file_memsidecar_v1_memory_proto_enumTypes[2].Descriptor()
 }
 
 func (MemoryState) Type() protoreflect.EnumType {
-	return &file_memsidecar_v1_memory_proto_enumTypes[1]
+	return &file_memsidecar_v1_memory_proto_enumTypes[2]
 }
 
 func (x MemoryState) Number() protoreflect.EnumNumber {
@@ -170,7 +227,7 @@ func (x MemoryState) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use MemoryState.Descriptor instead.
 func (MemoryState) EnumDescriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_proto_rawDescGZIP(), []int{1}
+	return file_memsidecar_v1_memory_proto_rawDescGZIP(), []int{2}
 }
 
 // MemoryRevisionChange is a kind of change.
@@ -181,7 +238,7 @@ const (
 	MemoryRevisionChange_MEMORY_REVISION_CHANGE_UNSPECIFIED MemoryRevisionChange = 0
 	// The memory was stored.
 	MemoryRevisionChange_MEMORY_REVISION_CHANGE_ADDED MemoryRevisionChange = 1
-	// UpdateMemory changed its text, kind or importance.
+	// UpdateMemory changed its text, kind, importance or standing.
 	MemoryRevisionChange_MEMORY_REVISION_CHANGE_EDITED MemoryRevisionChange = 2
 	// It replaced an older memory.
 	MemoryRevisionChange_MEMORY_REVISION_CHANGE_SUPERSEDED MemoryRevisionChange = 3
@@ -226,11 +283,11 @@ func (x MemoryRevisionChange) String() string {
 }
 
 func (MemoryRevisionChange) Descriptor() protoreflect.EnumDescriptor {
-	return file_memsidecar_v1_memory_proto_enumTypes[2].Descriptor()
+	return file_memsidecar_v1_memory_proto_enumTypes[3].Descriptor()
 }
 
 func (MemoryRevisionChange) Type() protoreflect.EnumType {
-	return &file_memsidecar_v1_memory_proto_enumTypes[2]
+	return &file_memsidecar_v1_memory_proto_enumTypes[3]
 }
 
 func (x MemoryRevisionChange) Number() protoreflect.EnumNumber {
@@ -239,7 +296,7 @@ func (x MemoryRevisionChange) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use MemoryRevisionChange.Descriptor instead.
 func (MemoryRevisionChange) EnumDescriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_proto_rawDescGZIP(), []int{2}
+	return file_memsidecar_v1_memory_proto_rawDescGZIP(), []int{3}
 }
 
 // MemorySource is how a memory was stored.
@@ -283,11 +340,11 @@ func (x MemorySource) String() string {
 }
 
 func (MemorySource) Descriptor() protoreflect.EnumDescriptor {
-	return file_memsidecar_v1_memory_proto_enumTypes[3].Descriptor()
+	return file_memsidecar_v1_memory_proto_enumTypes[4].Descriptor()
 }
 
 func (MemorySource) Type() protoreflect.EnumType {
-	return &file_memsidecar_v1_memory_proto_enumTypes[3]
+	return &file_memsidecar_v1_memory_proto_enumTypes[4]
 }
 
 func (x MemorySource) Number() protoreflect.EnumNumber {
@@ -296,7 +353,7 @@ func (x MemorySource) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use MemorySource.Descriptor instead.
 func (MemorySource) EnumDescriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_proto_rawDescGZIP(), []int{3}
+	return file_memsidecar_v1_memory_proto_rawDescGZIP(), []int{4}
 }
 
 // ConsiderationState is the state of a consideration. SKIPPED means that nothing was worth remembering. A consideration that could not
@@ -349,11 +406,11 @@ func (x ConsiderationState) String() string {
 }
 
 func (ConsiderationState) Descriptor() protoreflect.EnumDescriptor {
-	return file_memsidecar_v1_memory_proto_enumTypes[4].Descriptor()
+	return file_memsidecar_v1_memory_proto_enumTypes[5].Descriptor()
 }
 
 func (ConsiderationState) Type() protoreflect.EnumType {
-	return &file_memsidecar_v1_memory_proto_enumTypes[4]
+	return &file_memsidecar_v1_memory_proto_enumTypes[5]
 }
 
 func (x ConsiderationState) Number() protoreflect.EnumNumber {
@@ -362,7 +419,7 @@ func (x ConsiderationState) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ConsiderationState.Descriptor instead.
 func (ConsiderationState) EnumDescriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_proto_rawDescGZIP(), []int{4}
+	return file_memsidecar_v1_memory_proto_rawDescGZIP(), []int{5}
 }
 
 // MemoryAction is what a consideration did to a memory.
@@ -426,11 +483,11 @@ func (x MemoryAction) String() string {
 }
 
 func (MemoryAction) Descriptor() protoreflect.EnumDescriptor {
-	return file_memsidecar_v1_memory_proto_enumTypes[5].Descriptor()
+	return file_memsidecar_v1_memory_proto_enumTypes[6].Descriptor()
 }
 
 func (MemoryAction) Type() protoreflect.EnumType {
-	return &file_memsidecar_v1_memory_proto_enumTypes[5]
+	return &file_memsidecar_v1_memory_proto_enumTypes[6]
 }
 
 func (x MemoryAction) Number() protoreflect.EnumNumber {
@@ -439,7 +496,7 @@ func (x MemoryAction) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use MemoryAction.Descriptor instead.
 func (MemoryAction) EnumDescriptor() ([]byte, []int) {
-	return file_memsidecar_v1_memory_proto_rawDescGZIP(), []int{5}
+	return file_memsidecar_v1_memory_proto_rawDescGZIP(), []int{6}
 }
 
 // Memory is one statement about a user, in the language of the dialogue that it comes from.
@@ -463,7 +520,7 @@ type Memory struct {
 	Provenance *Provenance `protobuf:"bytes,8,opt,name=provenance,proto3" json:"provenance,omitempty"`
 	// Output only. When it was stored.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
-	// Output only. When its text, kind or importance last changed.
+	// Output only. When its text, kind, importance or standing last changed.
 	UpdateTime *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
 	// When the user said it: the time of the newest cited message. Equal to create_time if there is none.
 	ObserveTime *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=observe_time,json=observeTime,proto3" json:"observe_time,omitempty"`
@@ -489,7 +546,9 @@ type Memory struct {
 	// Output only. How likely it is to be kept under the limit `memories.max_per_user`, 0 to 1. It falls with the time since the memory was last
 	// said or used, and memories with the lowest value are evicted first (docs/design/forgetting.md). Explicit memories are never evicted. Set by
 	// GetMemory and ListMemories.
-	Retention     *float64 `protobuf:"fixed64,21,opt,name=retention,proto3,oneof" json:"retention,omitempty"`
+	Retention *float64 `protobuf:"fixed64,21,opt,name=retention,proto3,oneof" json:"retention,omitempty"`
+	// Why it belongs in every answer, see RetrieveResponse.standing. A memory that replaces a standing memory takes its standing over.
+	Standing      Standing `protobuf:"varint,22,opt,name=standing,proto3,enum=memsidecar.v1.Standing" json:"standing,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -669,6 +728,13 @@ func (x *Memory) GetRetention() float64 {
 		return *x.Retention
 	}
 	return 0
+}
+
+func (x *Memory) GetStanding() Standing {
+	if x != nil {
+		return x.Standing
+	}
+	return Standing_STANDING_UNSPECIFIED
 }
 
 // MemoryRevision is one change of a memory, or of a memory that it replaced.
@@ -1141,7 +1207,7 @@ var File_memsidecar_v1_memory_proto protoreflect.FileDescriptor
 
 const file_memsidecar_v1_memory_proto_rawDesc = "" +
 	"\n" +
-	"\x1amemsidecar/v1/memory.proto\x12\rmemsidecar.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x19memsidecar/v1/scope.proto\"\xf3\a\n" +
+	"\x1amemsidecar/v1/memory.proto\x12\rmemsidecar.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x19memsidecar/v1/scope.proto\"\xa8\b\n" +
 	"\x06Memory\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\x12-\n" +
@@ -1170,7 +1236,8 @@ const file_memsidecar_v1_memory_proto_rawDesc = "" +
 	"\x0evalid_end_time\x18\x12 \x01(\v2\x1a.google.protobuf.TimestampR\fvalidEndTime\x12(\n" +
 	"\x10superseded_by_id\x18\x13 \x01(\tR\x0esupersededById\x12+\n" +
 	"\x11quarantine_reason\x18\x14 \x01(\tR\x10quarantineReason\x12!\n" +
-	"\tretention\x18\x15 \x01(\x01H\x01R\tretention\x88\x01\x01B\r\n" +
+	"\tretention\x18\x15 \x01(\x01H\x01R\tretention\x88\x01\x01\x123\n" +
+	"\bstanding\x18\x16 \x01(\x0e2\x17.memsidecar.v1.StandingR\bstandingB\r\n" +
 	"\v_importanceB\f\n" +
 	"\n" +
 	"_retention\"\xdb\x02\n" +
@@ -1235,7 +1302,12 @@ const file_memsidecar_v1_memory_proto_rawDesc = "" +
 	"\x10MEMORY_KIND_TASK\x10\b\x12\x17\n" +
 	"\x13MEMORY_KIND_PROBLEM\x10\t\x12\x17\n" +
 	"\x13MEMORY_KIND_REQUEST\x10\n" +
-	"*\xb5\x01\n" +
+	"*c\n" +
+	"\bStanding\x12\x18\n" +
+	"\x14STANDING_UNSPECIFIED\x10\x00\x12\x14\n" +
+	"\x10STANDING_ADDRESS\x10\x01\x12\x12\n" +
+	"\x0eSTANDING_STYLE\x10\x02\x12\x13\n" +
+	"\x0fSTANDING_SAFETY\x10\x03*\xb5\x01\n" +
 	"\vMemoryState\x12\x1c\n" +
 	"\x18MEMORY_STATE_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13MEMORY_STATE_ACTIVE\x10\x01\x12\x1b\n" +
@@ -1287,52 +1359,54 @@ func file_memsidecar_v1_memory_proto_rawDescGZIP() []byte {
 	return file_memsidecar_v1_memory_proto_rawDescData
 }
 
-var file_memsidecar_v1_memory_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
+var file_memsidecar_v1_memory_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
 var file_memsidecar_v1_memory_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
 var file_memsidecar_v1_memory_proto_goTypes = []any{
 	(MemoryKind)(0),               // 0: memsidecar.v1.MemoryKind
-	(MemoryState)(0),              // 1: memsidecar.v1.MemoryState
-	(MemoryRevisionChange)(0),     // 2: memsidecar.v1.MemoryRevisionChange
-	(MemorySource)(0),             // 3: memsidecar.v1.MemorySource
-	(ConsiderationState)(0),       // 4: memsidecar.v1.ConsiderationState
-	(MemoryAction)(0),             // 5: memsidecar.v1.MemoryAction
-	(*Memory)(nil),                // 6: memsidecar.v1.Memory
-	(*MemoryRevision)(nil),        // 7: memsidecar.v1.MemoryRevision
-	(*Provenance)(nil),            // 8: memsidecar.v1.Provenance
-	(*Consideration)(nil),         // 9: memsidecar.v1.Consideration
-	(*MemoryChange)(nil),          // 10: memsidecar.v1.MemoryChange
-	(*Scope)(nil),                 // 11: memsidecar.v1.Scope
-	(*timestamppb.Timestamp)(nil), // 12: google.protobuf.Timestamp
+	(Standing)(0),                 // 1: memsidecar.v1.Standing
+	(MemoryState)(0),              // 2: memsidecar.v1.MemoryState
+	(MemoryRevisionChange)(0),     // 3: memsidecar.v1.MemoryRevisionChange
+	(MemorySource)(0),             // 4: memsidecar.v1.MemorySource
+	(ConsiderationState)(0),       // 5: memsidecar.v1.ConsiderationState
+	(MemoryAction)(0),             // 6: memsidecar.v1.MemoryAction
+	(*Memory)(nil),                // 7: memsidecar.v1.Memory
+	(*MemoryRevision)(nil),        // 8: memsidecar.v1.MemoryRevision
+	(*Provenance)(nil),            // 9: memsidecar.v1.Provenance
+	(*Consideration)(nil),         // 10: memsidecar.v1.Consideration
+	(*MemoryChange)(nil),          // 11: memsidecar.v1.MemoryChange
+	(*Scope)(nil),                 // 12: memsidecar.v1.Scope
+	(*timestamppb.Timestamp)(nil), // 13: google.protobuf.Timestamp
 }
 var file_memsidecar_v1_memory_proto_depIdxs = []int32{
 	0,  // 0: memsidecar.v1.Memory.kind:type_name -> memsidecar.v1.MemoryKind
-	11, // 1: memsidecar.v1.Memory.scope:type_name -> memsidecar.v1.Scope
-	8,  // 2: memsidecar.v1.Memory.provenance:type_name -> memsidecar.v1.Provenance
-	12, // 3: memsidecar.v1.Memory.create_time:type_name -> google.protobuf.Timestamp
-	12, // 4: memsidecar.v1.Memory.update_time:type_name -> google.protobuf.Timestamp
-	12, // 5: memsidecar.v1.Memory.observe_time:type_name -> google.protobuf.Timestamp
-	12, // 6: memsidecar.v1.Memory.last_mention_time:type_name -> google.protobuf.Timestamp
-	12, // 7: memsidecar.v1.Memory.last_use_time:type_name -> google.protobuf.Timestamp
-	1,  // 8: memsidecar.v1.Memory.state:type_name -> memsidecar.v1.MemoryState
-	12, // 9: memsidecar.v1.Memory.valid_start_time:type_name -> google.protobuf.Timestamp
-	12, // 10: memsidecar.v1.Memory.valid_end_time:type_name -> google.protobuf.Timestamp
-	2,  // 11: memsidecar.v1.MemoryRevision.change:type_name -> memsidecar.v1.MemoryRevisionChange
-	6,  // 12: memsidecar.v1.MemoryRevision.memory:type_name -> memsidecar.v1.Memory
-	6,  // 13: memsidecar.v1.MemoryRevision.previous:type_name -> memsidecar.v1.Memory
-	12, // 14: memsidecar.v1.MemoryRevision.create_time:type_name -> google.protobuf.Timestamp
-	3,  // 15: memsidecar.v1.Provenance.source:type_name -> memsidecar.v1.MemorySource
-	11, // 16: memsidecar.v1.Consideration.scope:type_name -> memsidecar.v1.Scope
-	4,  // 17: memsidecar.v1.Consideration.state:type_name -> memsidecar.v1.ConsiderationState
-	10, // 18: memsidecar.v1.Consideration.changes:type_name -> memsidecar.v1.MemoryChange
-	12, // 19: memsidecar.v1.Consideration.next_attempt_time:type_name -> google.protobuf.Timestamp
-	12, // 20: memsidecar.v1.Consideration.create_time:type_name -> google.protobuf.Timestamp
-	12, // 21: memsidecar.v1.Consideration.update_time:type_name -> google.protobuf.Timestamp
-	5,  // 22: memsidecar.v1.MemoryChange.action:type_name -> memsidecar.v1.MemoryAction
-	23, // [23:23] is the sub-list for method output_type
-	23, // [23:23] is the sub-list for method input_type
-	23, // [23:23] is the sub-list for extension type_name
-	23, // [23:23] is the sub-list for extension extendee
-	0,  // [0:23] is the sub-list for field type_name
+	12, // 1: memsidecar.v1.Memory.scope:type_name -> memsidecar.v1.Scope
+	9,  // 2: memsidecar.v1.Memory.provenance:type_name -> memsidecar.v1.Provenance
+	13, // 3: memsidecar.v1.Memory.create_time:type_name -> google.protobuf.Timestamp
+	13, // 4: memsidecar.v1.Memory.update_time:type_name -> google.protobuf.Timestamp
+	13, // 5: memsidecar.v1.Memory.observe_time:type_name -> google.protobuf.Timestamp
+	13, // 6: memsidecar.v1.Memory.last_mention_time:type_name -> google.protobuf.Timestamp
+	13, // 7: memsidecar.v1.Memory.last_use_time:type_name -> google.protobuf.Timestamp
+	2,  // 8: memsidecar.v1.Memory.state:type_name -> memsidecar.v1.MemoryState
+	13, // 9: memsidecar.v1.Memory.valid_start_time:type_name -> google.protobuf.Timestamp
+	13, // 10: memsidecar.v1.Memory.valid_end_time:type_name -> google.protobuf.Timestamp
+	1,  // 11: memsidecar.v1.Memory.standing:type_name -> memsidecar.v1.Standing
+	3,  // 12: memsidecar.v1.MemoryRevision.change:type_name -> memsidecar.v1.MemoryRevisionChange
+	7,  // 13: memsidecar.v1.MemoryRevision.memory:type_name -> memsidecar.v1.Memory
+	7,  // 14: memsidecar.v1.MemoryRevision.previous:type_name -> memsidecar.v1.Memory
+	13, // 15: memsidecar.v1.MemoryRevision.create_time:type_name -> google.protobuf.Timestamp
+	4,  // 16: memsidecar.v1.Provenance.source:type_name -> memsidecar.v1.MemorySource
+	12, // 17: memsidecar.v1.Consideration.scope:type_name -> memsidecar.v1.Scope
+	5,  // 18: memsidecar.v1.Consideration.state:type_name -> memsidecar.v1.ConsiderationState
+	11, // 19: memsidecar.v1.Consideration.changes:type_name -> memsidecar.v1.MemoryChange
+	13, // 20: memsidecar.v1.Consideration.next_attempt_time:type_name -> google.protobuf.Timestamp
+	13, // 21: memsidecar.v1.Consideration.create_time:type_name -> google.protobuf.Timestamp
+	13, // 22: memsidecar.v1.Consideration.update_time:type_name -> google.protobuf.Timestamp
+	6,  // 23: memsidecar.v1.MemoryChange.action:type_name -> memsidecar.v1.MemoryAction
+	24, // [24:24] is the sub-list for method output_type
+	24, // [24:24] is the sub-list for method input_type
+	24, // [24:24] is the sub-list for extension type_name
+	24, // [24:24] is the sub-list for extension extendee
+	0,  // [0:24] is the sub-list for field type_name
 }
 
 func init() { file_memsidecar_v1_memory_proto_init() }
@@ -1347,7 +1421,7 @@ func file_memsidecar_v1_memory_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_memsidecar_v1_memory_proto_rawDesc), len(file_memsidecar_v1_memory_proto_rawDesc)),
-			NumEnums:      6,
+			NumEnums:      7,
 			NumMessages:   5,
 			NumExtensions: 0,
 			NumServices:   0,

@@ -170,9 +170,11 @@ type RetrieveRequest struct {
 	// The data decide how far this goes. A memory has its present text, kind, importance and counts, also when it was edited
 	// later. What was deleted, withdrawn or quarantined is left out, whenever that was. A memory that was superseded had no end
 	// before, as far as is known. Settings and the weights of words are those of now.
-	ReadTime      *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=read_time,json=readTime,proto3" json:"read_time,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	ReadTime *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=read_time,json=readTime,proto3" json:"read_time,omitempty"`
+	// Leave out the standing memories: RetrieveResponse.standing is empty, and a standing memory is found like any other.
+	ExcludeStanding bool `protobuf:"varint,15,opt,name=exclude_standing,json=excludeStanding,proto3" json:"exclude_standing,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *RetrieveRequest) Reset() {
@@ -303,10 +305,17 @@ func (x *RetrieveRequest) GetReadTime() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *RetrieveRequest) GetExcludeStanding() bool {
+	if x != nil {
+		return x.ExcludeStanding
+	}
+	return false
+}
+
 // RetrieveResponse has the results, also as a block for the prompt.
 type RetrieveResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The memories, best first.
+	// The memories, best first, without those in standing.
 	Memories []*RetrievedMemory `protobuf:"bytes,1,rep,name=memories,proto3" json:"memories,omitempty"`
 	// A block to insert into a system prompt as it is, in the language of the memories or of the user's settings. It says that these are
 	// recalled notes and not instructions, and stored text cannot forge its delimiters. Empty if there are no results.
@@ -316,7 +325,12 @@ type RetrieveResponse struct {
 	// The id of the trace of this call.
 	TraceId string `protobuf:"bytes,4,opt,name=trace_id,json=traceId,proto3" json:"trace_id,omitempty"`
 	// The messages found, best first: at most top_k, in addition to the memories.
-	Messages      []*RetrievedMessage `protobuf:"bytes,5,rep,name=messages,proto3" json:"messages,omitempty"`
+	Messages []*RetrievedMessage `protobuf:"bytes,5,rep,name=messages,proto3" json:"messages,omitempty"`
+	// What every answer must respect, whatever the question: safety first, then the name and how to address the user, then wishes about answers;
+	// within these the newest first. The channel, agent and read_time decide which are seen, as for other memories; the other conditions of the
+	// request do not apply. They are part of prompt_context, where their lines take at most `retrieval.standing_max_chars` (300) characters; a
+	// memory that does not fit is left out as a whole, and found like any other.
+	Standing      []*Memory `protobuf:"bytes,6,rep,name=standing,proto3" json:"standing,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -382,6 +396,13 @@ func (x *RetrieveResponse) GetTraceId() string {
 func (x *RetrieveResponse) GetMessages() []*RetrievedMessage {
 	if x != nil {
 		return x.Messages
+	}
+	return nil
+}
+
+func (x *RetrieveResponse) GetStanding() []*Memory {
+	if x != nil {
+		return x.Standing
 	}
 	return nil
 }
@@ -1019,7 +1040,7 @@ type CreateMemoryRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. Whose; user_id is required. The channel decides which requests can see the memory.
 	Scope *Scope `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
-	// Required. The memory: text is required; kind, importance and observe_time are optional. Other fields are ignored.
+	// Required. The memory: text is required; kind, importance, standing and observe_time are optional. Other fields are ignored.
 	Memory *Memory `protobuf:"bytes,2,opt,name=memory,proto3" json:"memory,omitempty"`
 	// Makes the call idempotent: the same id with the same memory returns the same memory, with another one INVALID_ARGUMENT. At most
 	// 128 bytes.
@@ -1260,7 +1281,9 @@ type ListMemoriesRequest struct {
 	// observe_time, joined by AND. Example: kind = "preference" AND importance >= 0.5 AND create_time > "2026-01-01T00:00:00Z".
 	Filter string `protobuf:"bytes,4,opt,name=filter,proto3" json:"filter,omitempty"`
 	// Only memories in these states. Empty means active, expired and quarantined ones.
-	States        []MemoryState `protobuf:"varint,5,rep,packed,name=states,proto3,enum=memsidecar.v1.MemoryState" json:"states,omitempty"`
+	States []MemoryState `protobuf:"varint,5,rep,packed,name=states,proto3,enum=memsidecar.v1.MemoryState" json:"states,omitempty"`
+	// Only memories with a standing.
+	Standing      bool `protobuf:"varint,6,opt,name=standing,proto3" json:"standing,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1330,6 +1353,13 @@ func (x *ListMemoriesRequest) GetStates() []MemoryState {
 	return nil
 }
 
+func (x *ListMemoriesRequest) GetStanding() bool {
+	if x != nil {
+		return x.Standing
+	}
+	return false
+}
+
 // ListMemoriesResponse is a page of memories.
 type ListMemoriesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1392,7 +1422,7 @@ type UpdateMemoryRequest struct {
 	Scope *Scope `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
 	// Required. The id, and the fields named by update_mask.
 	Memory *Memory `protobuf:"bytes,2,opt,name=memory,proto3" json:"memory,omitempty"`
-	// The fields to change, of text, kind and importance. Unset means those that are set in memory.
+	// The fields to change, of text, kind, importance and standing. Unset means those that are set in memory.
 	UpdateMask    *fieldmaskpb.FieldMask `protobuf:"bytes,3,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2057,7 +2087,7 @@ var File_memsidecar_v1_memory_service_proto protoreflect.FileDescriptor
 
 const file_memsidecar_v1_memory_service_proto_rawDesc = "" +
 	"\n" +
-	"\"memsidecar/v1/memory_service.proto\x12\rmemsidecar.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1amemsidecar/v1/common.proto\x1a\x1amemsidecar/v1/memory.proto\x1a\x1bmemsidecar/v1/message.proto\x1a\x19memsidecar/v1/scope.proto\x1a\x1bmemsidecar/v1/session.proto\"\xe6\x05\n" +
+	"\"memsidecar/v1/memory_service.proto\x12\rmemsidecar.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1amemsidecar/v1/common.proto\x1a\x1amemsidecar/v1/memory.proto\x1a\x1bmemsidecar/v1/message.proto\x1a\x19memsidecar/v1/scope.proto\x1a\x1bmemsidecar/v1/session.proto\"\x91\x06\n" +
 	"\x0fRetrieveRequest\x12*\n" +
 	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\x12\x14\n" +
 	"\x05query\x18\x02 \x01(\tR\x05query\x12\x18\n" +
@@ -2073,17 +2103,19 @@ const file_memsidecar_v1_memory_service_proto_rawDesc = "" +
 	"\x0eneighbor_count\x18\v \x01(\x05H\x03R\rneighborCount\x88\x01\x01\x12\x17\n" +
 	"\aturn_id\x18\f \x01(\tR\x06turnId\x12'\n" +
 	"\x0finclude_history\x18\r \x01(\bR\x0eincludeHistory\x127\n" +
-	"\tread_time\x18\x0e \x01(\v2\x1a.google.protobuf.TimestampR\breadTimeB\b\n" +
+	"\tread_time\x18\x0e \x01(\v2\x1a.google.protobuf.TimestampR\breadTime\x12)\n" +
+	"\x10exclude_standing\x18\x0f \x01(\bR\x0fexcludeStandingB\b\n" +
 	"\x06_top_kB\x10\n" +
 	"\x0e_min_relevanceB\x14\n" +
 	"\x12_max_context_charsB\x11\n" +
-	"\x0f_neighbor_count\"\x85\x02\n" +
+	"\x0f_neighbor_count\"\xb8\x02\n" +
 	"\x10RetrieveResponse\x12:\n" +
 	"\bmemories\x18\x01 \x03(\v2\x1e.memsidecar.v1.RetrievedMemoryR\bmemories\x12%\n" +
 	"\x0eprompt_context\x18\x02 \x01(\tR\rpromptContext\x126\n" +
 	"\bdegraded\x18\x03 \x03(\v2\x1a.memsidecar.v1.DegradationR\bdegraded\x12\x19\n" +
 	"\btrace_id\x18\x04 \x01(\tR\atraceId\x12;\n" +
-	"\bmessages\x18\x05 \x03(\v2\x1f.memsidecar.v1.RetrievedMessageR\bmessages\"\xfe\x01\n" +
+	"\bmessages\x18\x05 \x03(\v2\x1f.memsidecar.v1.RetrievedMessageR\bmessages\x121\n" +
+	"\bstanding\x18\x06 \x03(\v2\x15.memsidecar.v1.MemoryR\bstanding\"\xfe\x01\n" +
 	"\x10RetrievedMessage\x127\n" +
 	"\amessage\x18\x01 \x01(\v2\x1d.memsidecar.v1.SessionMessageR\amessage\x12\x14\n" +
 	"\x05score\x18\x02 \x01(\x01R\x05score\x12/\n" +
@@ -2137,14 +2169,15 @@ const file_memsidecar_v1_memory_service_proto_rawDesc = "" +
 	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\x12\x1b\n" +
 	"\tmemory_id\x18\x02 \x01(\tR\bmemoryId\"B\n" +
 	"\x11GetMemoryResponse\x12-\n" +
-	"\x06memory\x18\x01 \x01(\v2\x15.memsidecar.v1.MemoryR\x06memory\"\xc9\x01\n" +
+	"\x06memory\x18\x01 \x01(\v2\x15.memsidecar.v1.MemoryR\x06memory\"\xe5\x01\n" +
 	"\x13ListMemoriesRequest\x12*\n" +
 	"\x05scope\x18\x01 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\x12\x1b\n" +
 	"\tpage_size\x18\x02 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
 	"page_token\x18\x03 \x01(\tR\tpageToken\x12\x16\n" +
 	"\x06filter\x18\x04 \x01(\tR\x06filter\x122\n" +
-	"\x06states\x18\x05 \x03(\x0e2\x1a.memsidecar.v1.MemoryStateR\x06states\"q\n" +
+	"\x06states\x18\x05 \x03(\x0e2\x1a.memsidecar.v1.MemoryStateR\x06states\x12\x1a\n" +
+	"\bstanding\x18\x06 \x01(\bR\bstanding\"q\n" +
 	"\x14ListMemoriesResponse\x121\n" +
 	"\bmemories\x18\x01 \x03(\v2\x15.memsidecar.v1.MemoryR\bmemories\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xad\x01\n" +
@@ -2263,9 +2296,9 @@ var file_memsidecar_v1_memory_service_proto_goTypes = []any{
 	(*timestamppb.Timestamp)(nil),       // 34: google.protobuf.Timestamp
 	(AgentFilter)(0),                    // 35: memsidecar.v1.AgentFilter
 	(*Degradation)(nil),                 // 36: memsidecar.v1.Degradation
-	(*SessionMessage)(nil),              // 37: memsidecar.v1.SessionMessage
-	(*ScoreParts)(nil),                  // 38: memsidecar.v1.ScoreParts
-	(*Memory)(nil),                      // 39: memsidecar.v1.Memory
+	(*Memory)(nil),                      // 37: memsidecar.v1.Memory
+	(*SessionMessage)(nil),              // 38: memsidecar.v1.SessionMessage
+	(*ScoreParts)(nil),                  // 39: memsidecar.v1.ScoreParts
 	(*Message)(nil),                     // 40: memsidecar.v1.Message
 	(*durationpb.Duration)(nil),         // 41: google.protobuf.Duration
 	(*Consideration)(nil),               // 42: memsidecar.v1.Consideration
@@ -2285,79 +2318,80 @@ var file_memsidecar_v1_memory_service_proto_depIdxs = []int32{
 	5,  // 7: memsidecar.v1.RetrieveResponse.memories:type_name -> memsidecar.v1.RetrievedMemory
 	36, // 8: memsidecar.v1.RetrieveResponse.degraded:type_name -> memsidecar.v1.Degradation
 	4,  // 9: memsidecar.v1.RetrieveResponse.messages:type_name -> memsidecar.v1.RetrievedMessage
-	37, // 10: memsidecar.v1.RetrievedMessage.message:type_name -> memsidecar.v1.SessionMessage
-	38, // 11: memsidecar.v1.RetrievedMessage.parts:type_name -> memsidecar.v1.ScoreParts
-	37, // 12: memsidecar.v1.RetrievedMessage.before:type_name -> memsidecar.v1.SessionMessage
-	37, // 13: memsidecar.v1.RetrievedMessage.after:type_name -> memsidecar.v1.SessionMessage
-	39, // 14: memsidecar.v1.RetrievedMemory.memory:type_name -> memsidecar.v1.Memory
-	38, // 15: memsidecar.v1.RetrievedMemory.parts:type_name -> memsidecar.v1.ScoreParts
-	32, // 16: memsidecar.v1.ConsiderMemorizingRequest.scope:type_name -> memsidecar.v1.Scope
-	40, // 17: memsidecar.v1.ConsiderMemorizingRequest.messages:type_name -> memsidecar.v1.Message
-	41, // 18: memsidecar.v1.ConsiderMemorizingRequest.wait:type_name -> google.protobuf.Duration
-	42, // 19: memsidecar.v1.ConsiderMemorizingResponse.consideration:type_name -> memsidecar.v1.Consideration
-	1,  // 20: memsidecar.v1.ConsiderMemorizingResponse.not_recorded:type_name -> memsidecar.v1.NotRecorded
-	32, // 21: memsidecar.v1.GetConsiderationRequest.scope:type_name -> memsidecar.v1.Scope
-	42, // 22: memsidecar.v1.GetConsiderationResponse.consideration:type_name -> memsidecar.v1.Consideration
-	32, // 23: memsidecar.v1.ListConsiderationsRequest.scope:type_name -> memsidecar.v1.Scope
-	43, // 24: memsidecar.v1.ListConsiderationsRequest.states:type_name -> memsidecar.v1.ConsiderationState
-	42, // 25: memsidecar.v1.ListConsiderationsResponse.considerations:type_name -> memsidecar.v1.Consideration
-	32, // 26: memsidecar.v1.RetryConsiderationRequest.scope:type_name -> memsidecar.v1.Scope
-	42, // 27: memsidecar.v1.RetryConsiderationResponse.consideration:type_name -> memsidecar.v1.Consideration
-	32, // 28: memsidecar.v1.CreateMemoryRequest.scope:type_name -> memsidecar.v1.Scope
-	39, // 29: memsidecar.v1.CreateMemoryRequest.memory:type_name -> memsidecar.v1.Memory
-	39, // 30: memsidecar.v1.CreateMemoryResponse.memory:type_name -> memsidecar.v1.Memory
-	32, // 31: memsidecar.v1.GetMemoryRequest.scope:type_name -> memsidecar.v1.Scope
-	39, // 32: memsidecar.v1.GetMemoryResponse.memory:type_name -> memsidecar.v1.Memory
-	32, // 33: memsidecar.v1.ListMemoriesRequest.scope:type_name -> memsidecar.v1.Scope
-	44, // 34: memsidecar.v1.ListMemoriesRequest.states:type_name -> memsidecar.v1.MemoryState
-	39, // 35: memsidecar.v1.ListMemoriesResponse.memories:type_name -> memsidecar.v1.Memory
-	32, // 36: memsidecar.v1.UpdateMemoryRequest.scope:type_name -> memsidecar.v1.Scope
-	39, // 37: memsidecar.v1.UpdateMemoryRequest.memory:type_name -> memsidecar.v1.Memory
-	45, // 38: memsidecar.v1.UpdateMemoryRequest.update_mask:type_name -> google.protobuf.FieldMask
-	39, // 39: memsidecar.v1.UpdateMemoryResponse.memory:type_name -> memsidecar.v1.Memory
-	32, // 40: memsidecar.v1.DeleteMemoryRequest.scope:type_name -> memsidecar.v1.Scope
-	32, // 41: memsidecar.v1.ListMemoryRevisionsRequest.scope:type_name -> memsidecar.v1.Scope
-	46, // 42: memsidecar.v1.ListMemoryRevisionsResponse.revisions:type_name -> memsidecar.v1.MemoryRevision
-	32, // 43: memsidecar.v1.RevertMemoryRequest.scope:type_name -> memsidecar.v1.Scope
-	39, // 44: memsidecar.v1.RevertMemoryResponse.memory:type_name -> memsidecar.v1.Memory
-	46, // 45: memsidecar.v1.RevertMemoryResponse.reverted:type_name -> memsidecar.v1.MemoryRevision
-	32, // 46: memsidecar.v1.ReleaseMemoryRequest.scope:type_name -> memsidecar.v1.Scope
-	39, // 47: memsidecar.v1.ReleaseMemoryResponse.memory:type_name -> memsidecar.v1.Memory
-	32, // 48: memsidecar.v1.ImportMemoriesRequest.scope:type_name -> memsidecar.v1.Scope
-	39, // 49: memsidecar.v1.ImportMemoriesRequest.memory:type_name -> memsidecar.v1.Memory
-	2,  // 50: memsidecar.v1.MemoryService.Retrieve:input_type -> memsidecar.v1.RetrieveRequest
-	6,  // 51: memsidecar.v1.MemoryService.ConsiderMemorizing:input_type -> memsidecar.v1.ConsiderMemorizingRequest
-	8,  // 52: memsidecar.v1.MemoryService.GetConsideration:input_type -> memsidecar.v1.GetConsiderationRequest
-	10, // 53: memsidecar.v1.MemoryService.ListConsiderations:input_type -> memsidecar.v1.ListConsiderationsRequest
-	12, // 54: memsidecar.v1.MemoryService.RetryConsideration:input_type -> memsidecar.v1.RetryConsiderationRequest
-	14, // 55: memsidecar.v1.MemoryService.CreateMemory:input_type -> memsidecar.v1.CreateMemoryRequest
-	16, // 56: memsidecar.v1.MemoryService.GetMemory:input_type -> memsidecar.v1.GetMemoryRequest
-	18, // 57: memsidecar.v1.MemoryService.ListMemories:input_type -> memsidecar.v1.ListMemoriesRequest
-	20, // 58: memsidecar.v1.MemoryService.UpdateMemory:input_type -> memsidecar.v1.UpdateMemoryRequest
-	22, // 59: memsidecar.v1.MemoryService.DeleteMemory:input_type -> memsidecar.v1.DeleteMemoryRequest
-	24, // 60: memsidecar.v1.MemoryService.ListMemoryRevisions:input_type -> memsidecar.v1.ListMemoryRevisionsRequest
-	26, // 61: memsidecar.v1.MemoryService.RevertMemory:input_type -> memsidecar.v1.RevertMemoryRequest
-	28, // 62: memsidecar.v1.MemoryService.ReleaseMemory:input_type -> memsidecar.v1.ReleaseMemoryRequest
-	30, // 63: memsidecar.v1.MemoryService.ImportMemories:input_type -> memsidecar.v1.ImportMemoriesRequest
-	3,  // 64: memsidecar.v1.MemoryService.Retrieve:output_type -> memsidecar.v1.RetrieveResponse
-	7,  // 65: memsidecar.v1.MemoryService.ConsiderMemorizing:output_type -> memsidecar.v1.ConsiderMemorizingResponse
-	9,  // 66: memsidecar.v1.MemoryService.GetConsideration:output_type -> memsidecar.v1.GetConsiderationResponse
-	11, // 67: memsidecar.v1.MemoryService.ListConsiderations:output_type -> memsidecar.v1.ListConsiderationsResponse
-	13, // 68: memsidecar.v1.MemoryService.RetryConsideration:output_type -> memsidecar.v1.RetryConsiderationResponse
-	15, // 69: memsidecar.v1.MemoryService.CreateMemory:output_type -> memsidecar.v1.CreateMemoryResponse
-	17, // 70: memsidecar.v1.MemoryService.GetMemory:output_type -> memsidecar.v1.GetMemoryResponse
-	19, // 71: memsidecar.v1.MemoryService.ListMemories:output_type -> memsidecar.v1.ListMemoriesResponse
-	21, // 72: memsidecar.v1.MemoryService.UpdateMemory:output_type -> memsidecar.v1.UpdateMemoryResponse
-	23, // 73: memsidecar.v1.MemoryService.DeleteMemory:output_type -> memsidecar.v1.DeleteMemoryResponse
-	25, // 74: memsidecar.v1.MemoryService.ListMemoryRevisions:output_type -> memsidecar.v1.ListMemoryRevisionsResponse
-	27, // 75: memsidecar.v1.MemoryService.RevertMemory:output_type -> memsidecar.v1.RevertMemoryResponse
-	29, // 76: memsidecar.v1.MemoryService.ReleaseMemory:output_type -> memsidecar.v1.ReleaseMemoryResponse
-	31, // 77: memsidecar.v1.MemoryService.ImportMemories:output_type -> memsidecar.v1.ImportMemoriesResponse
-	64, // [64:78] is the sub-list for method output_type
-	50, // [50:64] is the sub-list for method input_type
-	50, // [50:50] is the sub-list for extension type_name
-	50, // [50:50] is the sub-list for extension extendee
-	0,  // [0:50] is the sub-list for field type_name
+	37, // 10: memsidecar.v1.RetrieveResponse.standing:type_name -> memsidecar.v1.Memory
+	38, // 11: memsidecar.v1.RetrievedMessage.message:type_name -> memsidecar.v1.SessionMessage
+	39, // 12: memsidecar.v1.RetrievedMessage.parts:type_name -> memsidecar.v1.ScoreParts
+	38, // 13: memsidecar.v1.RetrievedMessage.before:type_name -> memsidecar.v1.SessionMessage
+	38, // 14: memsidecar.v1.RetrievedMessage.after:type_name -> memsidecar.v1.SessionMessage
+	37, // 15: memsidecar.v1.RetrievedMemory.memory:type_name -> memsidecar.v1.Memory
+	39, // 16: memsidecar.v1.RetrievedMemory.parts:type_name -> memsidecar.v1.ScoreParts
+	32, // 17: memsidecar.v1.ConsiderMemorizingRequest.scope:type_name -> memsidecar.v1.Scope
+	40, // 18: memsidecar.v1.ConsiderMemorizingRequest.messages:type_name -> memsidecar.v1.Message
+	41, // 19: memsidecar.v1.ConsiderMemorizingRequest.wait:type_name -> google.protobuf.Duration
+	42, // 20: memsidecar.v1.ConsiderMemorizingResponse.consideration:type_name -> memsidecar.v1.Consideration
+	1,  // 21: memsidecar.v1.ConsiderMemorizingResponse.not_recorded:type_name -> memsidecar.v1.NotRecorded
+	32, // 22: memsidecar.v1.GetConsiderationRequest.scope:type_name -> memsidecar.v1.Scope
+	42, // 23: memsidecar.v1.GetConsiderationResponse.consideration:type_name -> memsidecar.v1.Consideration
+	32, // 24: memsidecar.v1.ListConsiderationsRequest.scope:type_name -> memsidecar.v1.Scope
+	43, // 25: memsidecar.v1.ListConsiderationsRequest.states:type_name -> memsidecar.v1.ConsiderationState
+	42, // 26: memsidecar.v1.ListConsiderationsResponse.considerations:type_name -> memsidecar.v1.Consideration
+	32, // 27: memsidecar.v1.RetryConsiderationRequest.scope:type_name -> memsidecar.v1.Scope
+	42, // 28: memsidecar.v1.RetryConsiderationResponse.consideration:type_name -> memsidecar.v1.Consideration
+	32, // 29: memsidecar.v1.CreateMemoryRequest.scope:type_name -> memsidecar.v1.Scope
+	37, // 30: memsidecar.v1.CreateMemoryRequest.memory:type_name -> memsidecar.v1.Memory
+	37, // 31: memsidecar.v1.CreateMemoryResponse.memory:type_name -> memsidecar.v1.Memory
+	32, // 32: memsidecar.v1.GetMemoryRequest.scope:type_name -> memsidecar.v1.Scope
+	37, // 33: memsidecar.v1.GetMemoryResponse.memory:type_name -> memsidecar.v1.Memory
+	32, // 34: memsidecar.v1.ListMemoriesRequest.scope:type_name -> memsidecar.v1.Scope
+	44, // 35: memsidecar.v1.ListMemoriesRequest.states:type_name -> memsidecar.v1.MemoryState
+	37, // 36: memsidecar.v1.ListMemoriesResponse.memories:type_name -> memsidecar.v1.Memory
+	32, // 37: memsidecar.v1.UpdateMemoryRequest.scope:type_name -> memsidecar.v1.Scope
+	37, // 38: memsidecar.v1.UpdateMemoryRequest.memory:type_name -> memsidecar.v1.Memory
+	45, // 39: memsidecar.v1.UpdateMemoryRequest.update_mask:type_name -> google.protobuf.FieldMask
+	37, // 40: memsidecar.v1.UpdateMemoryResponse.memory:type_name -> memsidecar.v1.Memory
+	32, // 41: memsidecar.v1.DeleteMemoryRequest.scope:type_name -> memsidecar.v1.Scope
+	32, // 42: memsidecar.v1.ListMemoryRevisionsRequest.scope:type_name -> memsidecar.v1.Scope
+	46, // 43: memsidecar.v1.ListMemoryRevisionsResponse.revisions:type_name -> memsidecar.v1.MemoryRevision
+	32, // 44: memsidecar.v1.RevertMemoryRequest.scope:type_name -> memsidecar.v1.Scope
+	37, // 45: memsidecar.v1.RevertMemoryResponse.memory:type_name -> memsidecar.v1.Memory
+	46, // 46: memsidecar.v1.RevertMemoryResponse.reverted:type_name -> memsidecar.v1.MemoryRevision
+	32, // 47: memsidecar.v1.ReleaseMemoryRequest.scope:type_name -> memsidecar.v1.Scope
+	37, // 48: memsidecar.v1.ReleaseMemoryResponse.memory:type_name -> memsidecar.v1.Memory
+	32, // 49: memsidecar.v1.ImportMemoriesRequest.scope:type_name -> memsidecar.v1.Scope
+	37, // 50: memsidecar.v1.ImportMemoriesRequest.memory:type_name -> memsidecar.v1.Memory
+	2,  // 51: memsidecar.v1.MemoryService.Retrieve:input_type -> memsidecar.v1.RetrieveRequest
+	6,  // 52: memsidecar.v1.MemoryService.ConsiderMemorizing:input_type -> memsidecar.v1.ConsiderMemorizingRequest
+	8,  // 53: memsidecar.v1.MemoryService.GetConsideration:input_type -> memsidecar.v1.GetConsiderationRequest
+	10, // 54: memsidecar.v1.MemoryService.ListConsiderations:input_type -> memsidecar.v1.ListConsiderationsRequest
+	12, // 55: memsidecar.v1.MemoryService.RetryConsideration:input_type -> memsidecar.v1.RetryConsiderationRequest
+	14, // 56: memsidecar.v1.MemoryService.CreateMemory:input_type -> memsidecar.v1.CreateMemoryRequest
+	16, // 57: memsidecar.v1.MemoryService.GetMemory:input_type -> memsidecar.v1.GetMemoryRequest
+	18, // 58: memsidecar.v1.MemoryService.ListMemories:input_type -> memsidecar.v1.ListMemoriesRequest
+	20, // 59: memsidecar.v1.MemoryService.UpdateMemory:input_type -> memsidecar.v1.UpdateMemoryRequest
+	22, // 60: memsidecar.v1.MemoryService.DeleteMemory:input_type -> memsidecar.v1.DeleteMemoryRequest
+	24, // 61: memsidecar.v1.MemoryService.ListMemoryRevisions:input_type -> memsidecar.v1.ListMemoryRevisionsRequest
+	26, // 62: memsidecar.v1.MemoryService.RevertMemory:input_type -> memsidecar.v1.RevertMemoryRequest
+	28, // 63: memsidecar.v1.MemoryService.ReleaseMemory:input_type -> memsidecar.v1.ReleaseMemoryRequest
+	30, // 64: memsidecar.v1.MemoryService.ImportMemories:input_type -> memsidecar.v1.ImportMemoriesRequest
+	3,  // 65: memsidecar.v1.MemoryService.Retrieve:output_type -> memsidecar.v1.RetrieveResponse
+	7,  // 66: memsidecar.v1.MemoryService.ConsiderMemorizing:output_type -> memsidecar.v1.ConsiderMemorizingResponse
+	9,  // 67: memsidecar.v1.MemoryService.GetConsideration:output_type -> memsidecar.v1.GetConsiderationResponse
+	11, // 68: memsidecar.v1.MemoryService.ListConsiderations:output_type -> memsidecar.v1.ListConsiderationsResponse
+	13, // 69: memsidecar.v1.MemoryService.RetryConsideration:output_type -> memsidecar.v1.RetryConsiderationResponse
+	15, // 70: memsidecar.v1.MemoryService.CreateMemory:output_type -> memsidecar.v1.CreateMemoryResponse
+	17, // 71: memsidecar.v1.MemoryService.GetMemory:output_type -> memsidecar.v1.GetMemoryResponse
+	19, // 72: memsidecar.v1.MemoryService.ListMemories:output_type -> memsidecar.v1.ListMemoriesResponse
+	21, // 73: memsidecar.v1.MemoryService.UpdateMemory:output_type -> memsidecar.v1.UpdateMemoryResponse
+	23, // 74: memsidecar.v1.MemoryService.DeleteMemory:output_type -> memsidecar.v1.DeleteMemoryResponse
+	25, // 75: memsidecar.v1.MemoryService.ListMemoryRevisions:output_type -> memsidecar.v1.ListMemoryRevisionsResponse
+	27, // 76: memsidecar.v1.MemoryService.RevertMemory:output_type -> memsidecar.v1.RevertMemoryResponse
+	29, // 77: memsidecar.v1.MemoryService.ReleaseMemory:output_type -> memsidecar.v1.ReleaseMemoryResponse
+	31, // 78: memsidecar.v1.MemoryService.ImportMemories:output_type -> memsidecar.v1.ImportMemoriesResponse
+	65, // [65:79] is the sub-list for method output_type
+	51, // [51:65] is the sub-list for method input_type
+	51, // [51:51] is the sub-list for extension type_name
+	51, // [51:51] is the sub-list for extension extendee
+	0,  // [0:51] is the sub-list for field type_name
 }
 
 func init() { file_memsidecar_v1_memory_service_proto_init() }

@@ -102,6 +102,7 @@ func (s *Sidecar) retrieveThen(ctx context.Context, scope *memsidecarv1.Scope, q
 }
 
 func (s *Sidecar) answer(ctx context.Context, request *memsidecarv1.RetrieveRequest) (retrieved, error) {
+	request.ExcludeStanding = true // what is measured is the search
 	started := time.Now()
 	resp, err := s.Memories.Retrieve(ctx, request)
 	took := time.Since(started)

@@ -55,6 +55,7 @@ func (p *Program) Options() []kong.Option {
 	return []kong.Option{
 		kong.Bind(p),
 		kong.Vars{
+			"standings": strings.Join(names(standingNames), ","), "standinglist": strings.Join(names(standingNames), ", "),
 			"kinds": strings.Join(names(kindNames), ","), "kindlist": strings.Join(names(kindNames), ", "),
 			"traces": strings.Join(names(traceNames), ","), "tracelist": strings.Join(names(traceNames), ", "),
 			"page":         "50",

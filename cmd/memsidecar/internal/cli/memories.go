@@ -26,6 +26,8 @@ type memoriesList struct {
 	Filter string   `placeholder:"FILTER" help:"Comparisons joined by AND, of kind, state, importance, explicit, agent_id, language, create_time or observe_time."`
 	State  []string `enum:"${memorystates}" placeholder:"STATE" help:"Only in these states: ${memorystatelist}. By default active, expired and quarantined."`
 
+	Standing bool `help:"Only standing memories, which are part of every answer."`
+
 	pages
 	place
 	calls
@@ -41,6 +43,7 @@ Examples:
     memsidecar memories list -u alice
     memsidecar memories list -u alice --filter 'kind = "preference" AND importance >= 0.5'
     memsidecar memories list -u alice --state superseded,withdrawn
+    memsidecar memories list -u alice --standing
     memsidecar memories list -u alice --all --json | jq -r .text`
 }
 
@@ -52,7 +55,10 @@ func (c memoriesList) Run(ctx context.Context, p *Program) error {
 	}
 	defer conn.close()
 	t := &table{columns: []column{{name: "id"}, {name: "text", wraps: true}, {name: "kind"}, {name: "importance", right: true}, {name: "state"}, {name: "when"}}}
-	request := &memsidecarv1.ListMemoriesRequest{Scope: scope, Filter: c.Filter}
+	request := &memsidecarv1.ListMemoriesRequest{Scope: scope, Filter: c.Filter, Standing: c.Standing}
+	if c.Standing {
+		t.columns = append(t.columns, column{name: "standing"})
+	}
 	for _, state := range c.State {
 		request.States = append(request.States, memsidecarv1.MemoryState(valueOf(memsidecarv1.MemoryState_value, memoryStatePrefix, state)))
 	}
@@ -64,7 +70,11 @@ func (c memoriesList) Run(ctx context.Context, p *Program) error {
 			return resp.GetMemories(), resp.GetNextPageToken(), err
 		},
 		row: func(m *memsidecarv1.Memory) []any {
-			return []any{m.GetId(), m.GetText(), kindName(m.GetKind()), fmt.Sprintf("%.2f", m.GetImportance()), memoryStateCell(m), date(m.GetObserveTime())}
+			row := []any{m.GetId(), m.GetText(), kindName(m.GetKind()), fmt.Sprintf("%.2f", m.GetImportance()), memoryStateCell(m), date(m.GetObserveTime())}
+			if c.Standing {
+				row = append(row, standingName(m.GetStanding()))
+			}
+			return row
 		},
 	}
 	return list.show(p, c.pages, c.output)
@@ -110,7 +120,8 @@ func (s *screen) memory(m *memsidecarv1.Memory) {
 	}
 	s.fields(
 		"id", m.GetId(), "text", cell{m.GetText(), bold}, "state", memoryStateCell(m), "not trusted", m.GetQuarantineReason(), "holds", validity(m),
-		"superseded by", m.GetSupersededById(), "kind", kindName(m.GetKind()), "importance", fmt.Sprintf("%.2f", m.GetImportance()),
+		"superseded by", m.GetSupersededById(), "kind", kindName(m.GetKind()), "standing", standingName(m.GetStanding()),
+		"importance", fmt.Sprintf("%.2f", m.GetImportance()),
 		"retention", retentionOf(m), "explicit", yesNo(m.GetExplicit()), "language", m.GetLanguage(), "channel", channelName(m.GetScope()),
 		"agent", m.GetScope().GetAgentId(), "session", m.GetScope().GetSessionId(),
 		"said", date(m.GetObserveTime()), "mentioned", mentioned, "used", used,
@@ -139,6 +150,7 @@ type memoriesUpdate struct {
 	Text       *string  `placeholder:"TEXT" help:"The new statement."`
 	Kind       string   `enum:",${kinds}" default:"" placeholder:"KIND" help:"The new kind: ${kindlist}."`
 	Importance *float64 `placeholder:"X" help:"The new importance, 0 to 1."`
+	Standing   string   `enum:",none,${standings}" default:"" placeholder:"CLASS" help:"Make it part of every answer: ${standinglist}; or none."`
 
 	place
 	calls
@@ -150,7 +162,8 @@ func (memoriesUpdate) Help() string {
 	return `Examples:
 
     memsidecar memories update -u alice mem_ixmff34jmcga2cmhdf6jbmhr --importance 0.9
-    memsidecar memories update -u alice mem_ixmff34jmcga2cmhdf6jbmhr --text "The user is allergic to nuts."`
+    memsidecar memories update -u alice mem_ixmff34jmcga2cmhdf6jbmhr --text "The user is allergic to nuts."
+    memsidecar memories update -u alice mem_ixmff34jmcga2cmhdf6jbmhr --standing safety`
 }
 
 // Run changes the given fields and shows the memory.
@@ -173,8 +186,12 @@ func (c memoriesUpdate) Run(ctx context.Context, p *Program) error {
 		request.Memory.Importance = c.Importance
 		change("importance")
 	}
+	if c.Standing != "" { // "none" is the zero value
+		request.Memory.Standing = memsidecarv1.Standing(valueOf(memsidecarv1.Standing_value, standingPrefix, c.Standing))
+		change("standing")
+	}
 	if len(request.GetUpdateMask().GetPaths()) == 0 {
-		return usage("say what to change with --text, --kind or --importance")
+		return usage("say what to change with --text, --kind, --importance or --standing")
 	}
 	conn, err := c.dial(p)
 	if err != nil {

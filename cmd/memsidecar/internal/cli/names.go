@@ -19,6 +19,7 @@ const (
 	tracePrefix = "TRACE_KIND_"
 
 	memoryStatePrefix = "MEMORY_STATE_"
+	standingPrefix    = "STANDING_"
 )
 
 var (
@@ -27,6 +28,7 @@ var (
 	traceNames = short(memsidecarv1.TraceKind_name, tracePrefix)
 
 	memoryStateNames = short(memsidecarv1.MemoryState_name, memoryStatePrefix)
+	standingNames    = short(memsidecarv1.Standing_name, standingPrefix)
 )
 
 // short returns the values of an enum without prefix, in lower case and without the zero value.
@@ -59,6 +61,14 @@ func valueOf(enum map[string]int32, prefix, name string) int32 {
 }
 
 func kindName(kind memsidecarv1.MemoryKind) string { return nameOf(kind.String(), kindPrefix) }
+
+// standingName is empty for a memory without one.
+func standingName(standing memsidecarv1.Standing) string {
+	if standing == memsidecarv1.Standing_STANDING_UNSPECIFIED {
+		return ""
+	}
+	return nameOf(standing.String(), standingPrefix)
+}
 
 func stateName(state memsidecarv1.ConsiderationState) string {
 	return nameOf(state.String(), statePrefix)

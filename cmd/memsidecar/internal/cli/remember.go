@@ -13,6 +13,7 @@ type rememberCommand struct {
 	Text       []string      `arg:"" help:"The statement. \"-\" is standard input."`
 	Kind       string        `enum:",${kinds}" default:"" placeholder:"KIND" help:"Kind of the memory (fact): ${kindlist}."`
 	Importance *float64      `placeholder:"X" help:"Importance, 0 to 1 (0.5)."`
+	Standing   string        `enum:",${standings}" default:"" placeholder:"CLASS" help:"Make it part of every answer, as one of: ${standinglist}."`
 	Time       timeArg       `placeholder:"TIME" help:"When the user said it. By default now."`
 	RequestID  string        `placeholder:"ID" help:"Idempotency key: the same id stores once."`
 	New        bool          `help:"Store a new memory even when an existing one says the same."`
@@ -33,6 +34,7 @@ func (rememberCommand) Help() string {
 Examples:
 
     memsidecar remember -u alice --kind preference "The user likes jazz."
+    memsidecar remember -u alice --standing safety "The user is allergic to nuts."
     memsidecar remember -u 小林 --consider 我对花生过敏，你有什么菜推荐吗？`
 }
 
@@ -43,8 +45,8 @@ func (c rememberCommand) Run(ctx context.Context, p *Program) error {
 		return err
 	}
 	scope.AgentId, scope.SessionId = c.Agent, c.Session
-	if c.Consider && (c.Kind != "" || c.Importance != nil || c.New) {
-		return usage("with --consider the sidecar decides: remove --kind, --importance and --new")
+	if c.Consider && (c.Kind != "" || c.Importance != nil || c.New || c.Standing != "") {
+		return usage("with --consider the sidecar decides: remove --kind, --importance, --standing and --new")
 	}
 	text, err := p.text(ctx, c.Text)
 	if err != nil {
@@ -60,6 +62,7 @@ func (c rememberCommand) Run(ctx context.Context, p *Program) error {
 	}
 	resp, err := conn.CreateMemory(ctx, &memsidecarv1.CreateMemoryRequest{Scope: scope, RequestId: c.RequestID, ForceNew: c.New, Memory: &memsidecarv1.Memory{
 		Text: text, Kind: memsidecarv1.MemoryKind(valueOf(memsidecarv1.MemoryKind_value, kindPrefix, c.Kind)),
+		Standing:   memsidecarv1.Standing(valueOf(memsidecarv1.Standing_value, standingPrefix, c.Standing)),
 		Importance: c.Importance, ObserveTime: c.Time.timestamp(),
 	}})
 	if err != nil {

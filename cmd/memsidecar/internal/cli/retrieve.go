@@ -21,6 +21,7 @@ type retrieveCommand struct {
 	Messages        bool     `help:"Search past messages, and show the messages around them. With --memories, search both."`
 	Memories        bool     `help:"Search memories (the default)."`
 	History         bool     `help:"Include superseded and expired memories, with the time in which they were valid."`
+	ExcludeStanding bool     `help:"Leave out what belongs in every answer: safety, name, wishes about answers."`
 	Neighbors       *int32   `placeholder:"N" help:"With --messages: number of messages to show before and after each result, 0 to 20 (1)."`
 	Turn            string   `placeholder:"ID" help:"Id of the bot's turn; the traces of its calls share it."`
 
@@ -65,7 +66,7 @@ func (c retrieveCommand) Run(ctx context.Context, p *Program) error {
 		Scope: scope, Query: query, TopK: c.TopK, MinRelevance: c.MinRelevance, MaxContextChars: c.MaxContextChars,
 		NeighborCount: c.Neighbors, TurnId: c.Turn, IncludeHistory: c.History,
 		CreatedAfterTime: c.After.timestamp(), CreatedBeforeTime: c.Before.timestamp(), ReadTime: c.At.timestamp(),
-		Agent: learnedBy,
+		Agent: learnedBy, ExcludeStanding: c.ExcludeStanding,
 	}
 	for _, kind := range c.Kind {
 		request.Kinds = append(request.Kinds, memsidecarv1.MemoryKind(valueOf(memsidecarv1.MemoryKind_value, kindPrefix, kind)))
@@ -86,15 +87,20 @@ func (c retrieveCommand) Run(ctx context.Context, p *Program) error {
 		return err
 	}
 	p.degraded(resp.GetDegraded())
-	if len(resp.GetMemories())+len(resp.GetMessages()) == 0 {
+	found := len(resp.GetStanding()) + len(resp.GetMemories()) + len(resp.GetMessages())
+	if found == 0 {
 		p.note("nothing found")
 	}
 	return c.show(p, resp, func(s *screen) {
 		switch {
-		case len(resp.GetMemories())+len(resp.GetMessages()) == 0:
+		case found == 0:
 		case c.Context:
 			s.promptBlock(p, resp.GetPromptContext())
 		default:
+			s.standing(resp.GetStanding())
+			if len(resp.GetStanding()) > 0 && len(resp.GetMemories())+len(resp.GetMessages()) > 0 {
+				s.say("\n")
+			}
 			s.hits(resp.GetMemories(), c.History)
 			if len(resp.GetMemories()) > 0 && len(resp.GetMessages()) > 0 {
 				s.say("\n")
@@ -110,6 +116,18 @@ func (s *screen) promptBlock(p *Program, text string) {
 		text = block(text)
 	}
 	s.say("%s\n", text)
+}
+
+// standing shows what belongs in every answer.
+func (s *screen) standing(memories []*memsidecarv1.Memory) {
+	if len(memories) == 0 {
+		return
+	}
+	t := &table{columns: []column{{name: "always"}, {name: "text", wraps: true}, {name: "when"}}}
+	for _, m := range memories {
+		t.row(cell{standingName(m.GetStanding()), green}, m.GetText(), date(m.GetObserveTime()))
+	}
+	s.print(t)
 }
 
 // hits shows memories; with their history, each has its period.
