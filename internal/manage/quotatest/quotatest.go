@@ -22,7 +22,7 @@ type Stores struct {
 	Memories vectorstore.Store
 	Sessions session.Store
 	Lists    lists.Store
-	// Standings returns how the quotas of the user's namespace stand and, if the user has an id, those of the user.
+	// Standings returns the quotas of the user's namespace and, if the user has an id, those of the user.
 	Standings func(ctx context.Context, user memory.User) ([]memory.Standing, error)
 	Close     func() // makes the storage unavailable
 }
@@ -200,7 +200,7 @@ func testUnavailable(s *suite) {
 
 func testCancelled(s *suite) { storetest.CheckCancelled(s.T, s.calls()) }
 
-// concurrently makes so many writes at the same time, all but some of which the quota refuses.
+// concurrently makes so many writes simultaneously. The quota must refuse all but some of them.
 func (s *suite) concurrently(name memory.QuotaName, writes int, write func(i int) error) (stored int) {
 	errs := make([]error, writes)
 	var writers sync.WaitGroup
@@ -223,7 +223,7 @@ func (s *suite) concurrently(name memory.QuotaName, writes int, write func(i int
 	return stored
 }
 
-// name is a new name.
+// name returns a unique name.
 func (s *suite) name(prefix string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
