@@ -13,7 +13,7 @@ import (
 
 var at = time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 
-// piece is a conversation, the user's turns beginning with ">".
+// piece returns a conversation. The user's turns begin with ">".
 func piece(considered bool, language string, lines ...string) digest.Piece {
 	p := digest.Piece{Scope: memory.Scope{Namespace: "n", UserID: "u"}, Location: time.UTC, Language: language}
 	for i, line := range lines {
@@ -87,9 +87,9 @@ func TestExtract(t *testing.T) {
 	}
 }
 
-// A request to forget is not told in a digest as if it were a fact.
-func TestRequestToForgetIsNotTold(t *testing.T) {
+// TestRequestToForgetIsLeftOut: A digest leaves out a request to forget.
+func TestRequestToForgetIsLeftOut(t *testing.T) {
 	if got := extract(t, piece(false, "en", ">Forget what I told you about my ex. I moved to Oslo.")); len(got) != 1 || !strings.Contains(got[0], "Oslo") {
-		t.Errorf("told %q", got)
+		t.Errorf("found %q", got)
 	}
 }
