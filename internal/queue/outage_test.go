@@ -16,7 +16,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/queue"
 )
 
-// faulty is a store that fails when a test says so, before or after it has done what it was asked for.
+// faulty is a store that fails on demand, before or after the call has taken effect.
 type faulty struct {
 	queue.Store
 	fault func(method string) (before, after error)
@@ -53,12 +53,12 @@ func (f *faulty) Recover(ctx context.Context, except []int64, at time.Time) erro
 	return do(f, "Recover", func() error { return f.Store.Recover(ctx, except, at) })
 }
 
-var errAway = fmt.Errorf("%w: for a test", memory.ErrUnavailable)
+var errOutage = fmt.Errorf("%w: for a test", memory.ErrUnavailable)
 
-// TestStorageAway: a job in whose middle storage goes away is done again when storage is back, and ends once.
-func TestStorageAway(t *testing.T) {
+// TestStorageOutageRepeatsTheJob: A job that a storage outage interrupts runs again after the recovery, and ends once.
+func TestStorageOutageRepeatsTheJob(t *testing.T) {
 	for what, fail := range map[string]func(away bool) error{
-		"the job notices":          func(away bool) error { return map[bool]error{true: errAway}[away] },
+		"the job notices":          func(away bool) error { return map[bool]error{true: errOutage}[away] },
 		"the result is not stored": func(bool) error { return nil },
 		"the pause is not stored": func(away bool) error {
 			return map[bool]error{true: &memory.TransientError{Err: errors.New("busy")}}[away]
@@ -72,7 +72,7 @@ func TestStorageAway(t *testing.T) {
 				b.store = &faulty{Store: b.store, fault: func(method string) (before, after error) {
 					calls.Add(1)
 					if away.Load() {
-						return errAway, nil
+						return errOutage, nil
 					}
 					if method == "Finish" {
 						ends.Add(1)
@@ -114,9 +114,9 @@ func TestStorageAway(t *testing.T) {
 	}
 }
 
-// TestAnotherStorageAway: what a job writes to may be away while the queue works. Then it is tried again now and then,
-// however long that takes, and never in a tight loop.
-func TestAnotherStorageAway(t *testing.T) {
+// TestTargetOutageRetriesTheJob: If a job's target is unavailable while the queue's storage works, the job is retried periodically for as long as
+// it takes, never in a tight loop.
+func TestTargetOutageRetriesTheJob(t *testing.T) {
 	bubble(t, func(b *bench) {
 		b.options.MaxAge = time.Minute
 		var runs atomic.Int32
@@ -127,7 +127,7 @@ func TestAnotherStorageAway(t *testing.T) {
 				return "", memory.Outcome{}, errors.New("a tight loop")
 			}
 			if away.Load() {
-				return "", memory.Outcome{}, errAway
+				return "", memory.Outcome{}, errOutage
 			}
 			return remembered()
 		})
@@ -147,7 +147,7 @@ func TestAnotherStorageAway(t *testing.T) {
 	})
 }
 
-// heldLog holds up the first line that is logged.
+// heldLog blocks the first line that is logged.
 type heldLog struct {
 	slog.Handler
 	once      sync.Once
@@ -164,8 +164,8 @@ func (h *heldLog) Handle(context.Context, slog.Record) error {
 	return nil
 }
 
-// TestRecoveryWhileEnding: the pool recovers jobs between the moment in which a job's result could not be stored and the
-// moment in which the job counts as ended. The job must not be left behind.
+// TestRecoveryWhileEnding: A job is not lost if the pool recovers jobs after the job's result could not be stored and before the job
+// counts as ended.
 func TestRecoveryWhileEnding(t *testing.T) {
 	bubble(t, func(b *bench) {
 		log := &heldLog{Handler: slog.DiscardHandler, held: make(chan struct{}), let: make(chan struct{})}
@@ -190,8 +190,8 @@ func TestRecoveryWhileEnding(t *testing.T) {
 	})
 }
 
-// TestUnreliableStorage: every job ends, whatever fails, also when it was done in spite of the error.
-func TestUnreliableStorage(t *testing.T) {
+// TestEveryJobEndsDespiteStorageErrors: Every job ends, whatever call fails, also if the failed call took effect.
+func TestEveryJobEndsDespiteStorageErrors(t *testing.T) {
 	for seed := range uint64(5) {
 		bubble(t, func(b *bench) {
 			random := rand.New(rand.NewPCG(seed, 1))
@@ -205,9 +205,9 @@ func TestUnreliableStorage(t *testing.T) {
 			b.store = &faulty{Store: b.store, fault: func(string) (before, after error) {
 				switch n := number(100); {
 				case n < 15:
-					return errAway, nil
+					return errOutage, nil
 				case n < 30:
-					return nil, errAway
+					return nil, errOutage
 				}
 				return nil, nil
 			}}
@@ -222,7 +222,7 @@ func TestUnreliableStorage(t *testing.T) {
 				case chance(20):
 					return "", memory.Outcome{}, &memory.TransientError{Err: errors.New("busy")}
 				case chance(10):
-					return "", memory.Outcome{}, errAway
+					return "", memory.Outcome{}, errOutage
 				}
 				return remembered()
 			})
