@@ -15,7 +15,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/usage"
 )
 
-// sums takes calls and forgets them.
+// sums discards calls.
 type sums struct{}
 
 func (sums) AddUsage(context.Context, []usage.Call) error { return nil }
@@ -42,10 +42,10 @@ func TestRecording(t *testing.T) {
 			t.Errorf("calls %+v", r.ModelCalls)
 		}
 		if in := inner.End(nil); in.ID == r.ID || len(in.ModelCalls) != 1 || in.Error != "" || in.TurnID != "turn" {
-			t.Errorf("inside it %+v", in)
+			t.Errorf("inside the recording %+v", in)
 		}
 		if _, plain := trace.Begin(t.Context(), scope); plain.End(nil).TurnID != "" {
-			t.Error("a turn from nowhere")
+			t.Error("without a turn a turn is found")
 		}
 	})
 }
@@ -70,7 +70,7 @@ func TestToolCalls(t *testing.T) {
 	}
 	for _, s := range []string{calls[0].Arguments, calls[0].Result} {
 		if n := utf8.RuneCountInString(s); n != trace.MaxToolRunes || !utf8.ValidString(s) {
-			t.Errorf("kept %d characters", n)
+			t.Errorf("%d characters are stored", n)
 		}
 	}
 	for i, c := range trace.ToolCalls(messages, false) {
@@ -79,7 +79,7 @@ func TestToolCalls(t *testing.T) {
 		}
 	}
 	if messages[0].Tools[0].Arguments != long {
-		t.Error("the messages were changed")
+		t.Error("the original messages were changed")
 	}
 }
 

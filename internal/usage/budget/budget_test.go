@@ -28,7 +28,7 @@ var (
 	noon      = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 )
 
-// world is a meter on a real database, with a clock of its own.
+// world is a meter on a real database, with its own clock.
 type world struct {
 	*budget.Meter
 	t      *testing.T
@@ -74,7 +74,7 @@ func (w *world) start() {
 
 func (w *world) at(t time.Time) { w.now.Store(&t) }
 
-// call reserves and settles, or returns the refusal.
+// call reserves and settles tokens, or returns the refusal.
 func (w *world) call(user memory.User, estimate, took int64) *memory.BudgetError {
 	w.t.Helper()
 	settle, err := w.Reserve(usage.WithUser(w.t.Context(), user), estimate)
@@ -104,13 +104,13 @@ func (w *world) refused(user memory.User, estimate int64, want memory.BudgetErro
 
 var midnight = time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 
-// TestUsersApart: one user's budget is not another's, and the namespace's is all of theirs.
-func TestUsersApart(t *testing.T) {
+// TestBudgetsOfUsersAndNamespace: Each user has a budget of their own. The namespace's budget counts all users.
+func TestBudgetsOfUsersAndNamespace(t *testing.T) {
 	w := newWorld(t, budget.Limits{Namespace: 250, User: 100})
 	w.goes(ann, 60, 90)
 	w.goes(ann, 10, 1) // exactly
 	w.refused(ann, 10, memory.BudgetError{Of: memory.BudgetOfUser, Limit: 100, Used: 91, Needed: 10, Until: midnight})
-	w.goes(ann, 9, 9) // what still fits in is let through
+	w.goes(ann, 9, 9) // a call that still fits is admitted
 	w.goes(ben, 60, 100)
 	w.refused(ben, 1, memory.BudgetError{Of: memory.BudgetOfUser, Limit: 100, Used: 100, Needed: 1, Until: midnight})
 	w.goes(nobody, 50, 50)
@@ -131,7 +131,7 @@ func TestUsersApart(t *testing.T) {
 	if standings, err := w.Standings(t.Context(), elsewhere); len(standings) != 0 || err != nil {
 		t.Errorf("without limits: %+v, %v", standings, err)
 	}
-	if n := strings.Count(w.log.String(), "daily token budget is used up"); n != 2 { // of users, and of the namespace
+	if n := strings.Count(w.log.String(), "daily token budget is used up"); n != 2 { // one of users, one of the namespace
 		t.Errorf("%d lines in the log:\n%s", n, w.log.String())
 	}
 	if strings.Contains(w.log.String(), "ann") || strings.Contains(w.log.String(), "ben") {
@@ -139,8 +139,8 @@ func TestUsersApart(t *testing.T) {
 	}
 }
 
-// TestNextDay: at midnight UTC the budget is whole again, also for what was called before and ends after.
-func TestNextDay(t *testing.T) {
+// TestBudgetIsFullAtMidnight: At midnight UTC the budget is full again, also after a call that spans it.
+func TestBudgetIsFullAtMidnight(t *testing.T) {
 	w := newWorld(t, budget.Limits{Namespace: 100})
 	settle, err := w.Reserve(usage.WithUser(t.Context(), ann), 60)
 	if err != nil {
@@ -159,12 +159,12 @@ func TestNextDay(t *testing.T) {
 	}
 }
 
-// TestRestart: what was taken and refused is known afterwards.
-func TestRestart(t *testing.T) {
+// TestUsageSurvivesARestart: After a restart the used tokens and the refusals are known.
+func TestUsageSurvivesARestart(t *testing.T) {
 	w := newWorld(t, budget.Limits{Namespace: 100, User: 80})
 	w.goes(ann, 10, 75)
 	w.refused(ann, 6, memory.BudgetError{Of: memory.BudgetOfUser, Limit: 80, Used: 75, Needed: 6, Until: midnight})
-	w.Add(ben, 15) // such as an embedding: it counts and asks nobody
+	w.Add(ben, 15) // such as an embedding: it counts and is never refused
 	w.stop()
 	w.start()
 	w.refused(ann, 6, memory.BudgetError{Of: memory.BudgetOfUser, Limit: 80, Used: 75, Needed: 6, Until: midnight})
@@ -174,8 +174,8 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestForgotten: a user who is forgotten begins anew, and the namespace does not.
-func TestForgotten(t *testing.T) {
+// TestForgetResetsTheUsersBudget: A forgotten user's budget is full again. The namespace's is not.
+func TestForgetResetsTheUsersBudget(t *testing.T) {
 	w := newWorld(t, budget.Limits{Namespace: 100, User: 50})
 	w.goes(ann, 10, 50)
 	if had, err := w.Forget(t.Context(), ann); !had || err != nil {
@@ -185,8 +185,8 @@ func TestForgotten(t *testing.T) {
 	w.refused(ben, 2, memory.BudgetError{Of: memory.BudgetOfNamespace, Limit: 100, Used: 99, Needed: 2, Until: midnight})
 }
 
-// TestUnderWay: calls at the same time cannot take the same tokens, whatever they turn out to take.
-func TestUnderWay(t *testing.T) {
+// TestConcurrentCallsReserveTokens: Concurrent calls cannot reserve the same tokens, whatever they finally use.
+func TestConcurrentCallsReserveTokens(t *testing.T) {
 	w := newWorld(t, budget.Limits{Namespace: 100})
 	var let, refused atomic.Int64
 	var all sync.WaitGroup
@@ -202,25 +202,25 @@ func TestUnderWay(t *testing.T) {
 				close(release)
 			}
 			<-release
-			settle(0) // it failed, and took nothing
+			settle(0) // it failed and used nothing
 		})
 	}
 	all.Wait()
 	if let.Load() < 3 || let.Load()+refused.Load() != 20 {
-		t.Errorf("%d were let through, %d refused", let.Load(), refused.Load())
+		t.Errorf("%d were admitted, %d refused", let.Load(), refused.Load())
 	}
-	w.goes(ann, 100, 100) // what was reserved is free again
+	w.goes(ann, 100, 100) // reserved tokens are free again
 }
 
-// TestStorageDown: what cannot be read is no leave to call.
-func TestStorageDown(t *testing.T) {
+// TestStorageOutageRefusesLimitedCalls: If the usage cannot be read, calls of limited users are refused.
+func TestStorageOutageRefusesLimitedCalls(t *testing.T) {
 	meter := budget.NewMeter(down{}, budget.Options{Limits: func(string) budget.Limits { return budget.Limits{User: 1} }, Log: slog.New(slog.DiscardHandler)})
 	defer meter.Close()
 	if _, err := meter.Reserve(usage.WithUser(t.Context(), ann), 1); !errors.Is(err, memory.ErrUnavailable) {
 		t.Errorf("with a limit: %v", err)
 	}
-	if settle, err := meter.Reserve(usage.WithUser(t.Context(), nobody), 1); err != nil { // no limit concerns it
-		t.Errorf("without: %v", err)
+	if settle, err := meter.Reserve(usage.WithUser(t.Context(), nobody), 1); err != nil { // it has no limit
+		t.Errorf("without a limit: %v", err)
 	} else {
 		settle(1)
 	}
