@@ -47,7 +47,8 @@ func TestRun(t *testing.T) {
 	})
 }
 
-// TestNotificationsDuringARoundCauseOneMore: Any number of notifications during a round cause exactly one more round, and none after the end.
+// TestNotificationsDuringARoundCauseOneMore: Any number of notifications during a round cause exactly one more round, and none after the
+// end.
 func TestNotificationsDuringARoundCauseOneMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())

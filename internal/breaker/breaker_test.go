@@ -127,7 +127,8 @@ func TestOpensAndRecovers(t *testing.T) {
 	})
 }
 
-// TestCallersMistakesDoNotCount: An error that is not the dependency's failure neither opens nor closes the breaker, nor resets its count of failures.
+// TestCallersMistakesDoNotCount: An error that is not the dependency's failure neither opens nor closes the breaker, nor resets its count
+// of failures.
 func TestCallersMistakesDoNotCount(t *testing.T) {
 	bubble(t, 2, func(b *bench) {
 		for range 10 {

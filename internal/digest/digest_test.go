@@ -9,7 +9,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// TestPiecesAreCutBetweenMessages: A conversation that exceeds a piece's size is cut between messages. A single message that exceeds it is shortened.
+// TestPiecesAreCutBetweenMessages: A conversation that exceeds a piece's size is cut between messages. A single message that exceeds it is
+// shortened.
 func TestPiecesAreCutBetweenMessages(t *testing.T) {
 	say := func(texts ...string) (list []Message) {
 		for _, text := range texts {
@@ -29,8 +30,8 @@ func TestPiecesAreCutBetweenMessages(t *testing.T) {
 	}
 }
 
-// TestConfiguredTemplateIsUsed: The configured template of a language is used, and problems in it are reported. No text can end the sidecar's part of a
-// file.
+// TestConfiguredTemplateIsUsed: The configured template of a language is used, and problems in it are reported. No text can end the
+// sidecar's part of a file.
 func TestConfiguredTemplateIsUsed(t *testing.T) {
 	templates := DefaultTemplates()
 	templates["de"] = "Tag {{.Day}}:{{range .Decisions}} {{.}};{{end}}"

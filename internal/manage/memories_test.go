@@ -323,7 +323,8 @@ func TestForgetRunsTheForgettersOfAStageConcurrently(t *testing.T) {
 	})
 }
 
-// TestDeleteSessionDeletesTheSessionLast: The session is deleted last, so that a retry after a failure does the rest. Jobs do not wait for the purge.
+// TestDeleteSessionDeletesTheSessionLast: The session is deleted last, so that a retry after a failure does the rest. Jobs do not wait for
+// the purge.
 func TestDeleteSessionDeletesTheSessionLast(t *testing.T) {
 	released := []string{"release", "release digests", "release", "release digests"}
 	whole := append([]string{

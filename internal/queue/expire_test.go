@@ -11,8 +11,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/queue"
 )
 
-// TestFinishedConsiderationsExpire: Finished considerations are deleted after their retention, within an hour or at the next start, and in steps. Failed ones
-// have their own retention; 0 means forever.
+// TestFinishedConsiderationsExpire: Finished considerations are deleted after their retention, within an hour or at the next start, and in
+// steps. Failed ones have their own retention; 0 means forever.
 func TestFinishedConsiderationsExpire(t *testing.T) {
 	bubble(t, func(b *bench) {
 		b.options.Retention = 24 * time.Hour

@@ -114,8 +114,8 @@ func TestStorageOutageRepeatsTheJob(t *testing.T) {
 	}
 }
 
-// TestTargetOutageRetriesTheJob: If a job's target is unavailable while the queue's storage works, the job is retried periodically for as long as
-// it takes, never in a tight loop.
+// TestTargetOutageRetriesTheJob: If a job's target is unavailable while the queue's storage works, the job is retried periodically for as
+// long as it takes, never in a tight loop.
 func TestTargetOutageRetriesTheJob(t *testing.T) {
 	bubble(t, func(b *bench) {
 		b.options.MaxAge = time.Minute

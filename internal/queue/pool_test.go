@@ -163,7 +163,7 @@ func TestUsersJobsRunInOrder(t *testing.T) {
 		synctest.Wait()
 		lines, _ := ends.read()
 		if len(lines) != 8 || most != 2 {
-			b.Errorf("after %s two workers have done %d jobs, %d at once at most", time.Since(begin), len(lines), most)
+			b.Errorf("after %s two workers ran %d jobs, at most %d simultaneously", time.Since(begin), len(lines), most)
 		}
 		time.Sleep(time.Second)
 		synctest.Wait()

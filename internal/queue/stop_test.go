@@ -57,8 +57,8 @@ func TestStopInterruptsJobs(t *testing.T) {
 	})
 }
 
-// TestClaimedJobsDoNotBeginAfterStop: A worker that finishes a job has the next one claimed. Claimed jobs that did not begin before Stop do not begin, delay
-// nothing, and run in the next pool.
+// TestClaimedJobsDoNotBeginAfterStop: A worker that finishes a job has the next one claimed. Claimed jobs that did not begin before Stop
+// do not begin, delay nothing, and run in the next pool.
 func TestClaimedJobsDoNotBeginAfterStop(t *testing.T) {
 	bubble(t, func(b *bench) {
 		b.options.Workers = 2

@@ -139,7 +139,8 @@ func query() Query {
 	return Query{Scope: memory.Scope{Namespace: "n", UserID: "u"}, Text: "q", TopK: 10, MaxContextRunes: 2000}
 }
 
-// TestAnswerComesWithinTheBudget: Whatever is late or fails, the answer comes within the budget with the available results, and reports what is missing.
+// TestAnswerComesWithinTheBudget: Whatever is late or fails, the answer comes within the budget with the available results, and reports
+// what is missing.
 func TestAnswerComesWithinTheBudget(t *testing.T) {
 	lateReason := "no answer within the budget (800ms)"
 	outage := fmt.Errorf("%w: disk full", memory.ErrUnavailable)
@@ -357,8 +358,8 @@ func TestScores(t *testing.T) {
 	}
 }
 
-// TestCutAppliesLimitAndThreshold: At most the top k hits are returned, best first, and none below the threshold. Recency and importance do not count for the
-// threshold.
+// TestCutAppliesLimitAndThreshold: At most the top k hits are returned, best first, and none below the threshold. Recency and importance
+// do not count for the threshold.
 func TestCutAppliesLimitAndThreshold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{}

@@ -79,8 +79,8 @@ func TestWorkWaitsForTheBreaker(t *testing.T) {
 	})
 }
 
-// TestThroughReturnsOtherErrorsUnchanged: Errors that are not the provider's failures are returned unchanged. A failure that does not open the
-// breaker does not report the provider as unavailable.
+// TestThroughReturnsOtherErrorsUnchanged: Errors that are not the provider's failures are returned unchanged. A failure that does not open
+// the breaker does not report the provider as unavailable.
 func TestThroughReturnsOtherErrorsUnchanged(t *testing.T) {
 	b := breaker.New(breaker.Config{
 		Name: "x", FailureThreshold: 2, OpenFor: time.Minute, IsFailure: passes, Delay: delayOf, Log: slog.New(slog.DiscardHandler),
@@ -124,7 +124,8 @@ func TestPausesGrowWithOwnFailures(t *testing.T) {
 	about(c.Failed("a", own), time.Second)
 }
 
-// TestUnavailableProviderIsProbedOneAtATime: While a provider is unavailable no work begins until its breaker admits a call, and then one item at a time.
+// TestUnavailableProviderIsProbedOneAtATime: While a provider is unavailable no work begins until its breaker admits a call, and then one
+// item at a time.
 func TestUnavailableProviderIsProbedOneAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var until time.Time

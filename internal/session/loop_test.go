@@ -119,8 +119,8 @@ func TestRestartResumesDueWork(t *testing.T) {
 	})
 }
 
-// TestFailedWorkIsRetriedLessAndLessOften: Work that fails is retried after growing pauses. A full queue postpones it for as long as it asks; a delay that a provider
-// asks for does not (the circuit breaker observes it).
+// TestFailedWorkIsRetriedLessAndLessOften: Work that fails is retried after growing pauses. A full queue postpones it for as long as it
+// asks; a delay that a provider asks for does not (the circuit breaker observes it).
 func TestFailedWorkIsRetriedLessAndLessOften(t *testing.T) {
 	bubble(t, func(w *world) {
 		transient := &memory.TransientError{Err: errors.New("rate limit")}
@@ -200,7 +200,8 @@ func TestSurvivesStorageOutage(t *testing.T) {
 	})
 }
 
-// TestSessionThatStaysDueBlocksNothing: A session that stays due although it was considered keeps the service neither busy nor from other sessions.
+// TestSessionThatStaysDueBlocksNothing: A session that stays due although it was considered keeps the service neither busy nor from other
+// sessions.
 func TestSessionThatStaysDueBlocksNothing(t *testing.T) {
 	bubble(t, func(w *world) {
 		var calls atomic.Int64
@@ -233,7 +234,8 @@ func (f considering) ConsiderPending(ctx context.Context, namespace, sessionID s
 	return f(ctx, namespace, sessionID)
 }
 
-// TestStopWaitsThenCancels: Running work may finish within a limit and is cancelled after it. Cancelled work is due again, also after a panic.
+// TestStopWaitsThenCancels: Running work may finish within a limit and is cancelled after it. Cancelled work is due again, also after a
+// panic.
 func TestStopWaitsThenCancels(t *testing.T) {
 	bubble(t, func(w *world) {
 		var began, ended atomic.Int64

@@ -7,8 +7,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/session"
 )
 
-// TestVisibilityWithoutUser: A session without a user is visible to requests without a user. A group's session is visible only from the group,
-// also after a participant was forgotten.
+// TestVisibilityWithoutUser: A session without a user is visible to requests without a user. A group's session is visible only from the
+// group, also after a participant was forgotten.
 func TestVisibilityWithoutUser(t *testing.T) {
 	lobby := memory.Channel{Kind: memory.ChannelGroup, ID: "lobby"}
 	chat := memory.Channel{Kind: memory.ChannelDirect}

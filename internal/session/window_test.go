@@ -23,8 +23,8 @@ func turns(messages []Message) int {
 	return n
 }
 
-// TestCutReturnsTheLongestEnd: A window is the longest end of the messages that begins with a person and keeps to the limits. If none does, it is the newest
-// message, which is flagged only if it is too long.
+// TestCutReturnsTheLongestEnd: A window is the longest end of the messages that begins with a person and keeps to the limits. If none
+// does, it is the newest message, which is flagged only if it is too long.
 func TestCutReturnsTheLongestEnd(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	roles := []memory.Role{memory.RoleUser, memory.RoleUser, memory.RoleAssistant, memory.RoleAssistant, memory.RoleTool, memory.RoleSystem}

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestTimeIsLinearInTheLength: The time is linear in a text's length: a text four times as long takes about four times as long, not sixteen. On a busy
-// machine both are measured again until one measurement is linear.
+// TestTimeIsLinearInTheLength: The time is linear in a text's length: a text four times as long takes about four times as long, not
+// sixteen. On a busy machine both are measured again until one measurement is linear.
 func TestTimeIsLinearInTheLength(t *testing.T) {
 	r := all(t)
 	var keywords strings.Builder // of all rules, so that each one runs

@@ -19,7 +19,8 @@ func all(t testing.TB) *Redactor {
 
 const digits36 = "0123456789abcdefghijABCDEFGHIJ012345"
 
-// TestSecretsAreRemoved: Each secret is removed and the text around it stays. The keys are concatenated here, so that no scanner reports them.
+// TestSecretsAreRemoved: Each secret is removed and the text around it stays. The keys are concatenated here, so that no scanner reports
+// them.
 func TestSecretsAreRemoved(t *testing.T) {
 	r := all(t)
 	for _, test := range []struct{ text, secret, marker string }{

@@ -8,7 +8,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/manage/retention"
 )
 
-// TestGracePeriodRestartsAfterClockCorrection: When a clock that was ahead is corrected, the grace period of a withdrawn memory begins again.
+// TestGracePeriodRestartsAfterClockCorrection: When a clock that was ahead is corrected, the grace period of a withdrawn memory begins
+// again.
 func TestGracePeriodRestartsAfterClockCorrection(t *testing.T) {
 	dir := t.TempDir()
 	options := retention.Options{WithdrawnGrace: day}

@@ -133,7 +133,8 @@ func settle(d time.Duration) {
 	synctest.Wait()
 }
 
-// TestWithdrawnMemoryIsPurgedAfterItsGracePeriod: A withdrawn memory can be restored during its grace period. After it no byte of the memory is on the disk.
+// TestWithdrawnMemoryIsPurgedAfterItsGracePeriod: A withdrawn memory can be restored during its grace period. After it no byte of the
+// memory is on the disk.
 func TestWithdrawnMemoryIsPurgedAfterItsGracePeriod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const mark = "Zyxwvutsrq" // a word that occurs nowhere else
@@ -207,7 +208,8 @@ func TestEndedIsKept(t *testing.T) {
 	})
 }
 
-// TestLimitEvictsTheLowestScores: Above the limit history is deleted first, then the memories with the lowest scores, and never explicit ones.
+// TestLimitEvictsTheLowestScores: Above the limit history is deleted first, then the memories with the lowest scores, and never explicit
+// ones.
 func TestLimitEvictsTheLowestScores(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t, t.TempDir(), retention.Options{MaxPerUser: 6, WithdrawnGrace: 1000 * day})
@@ -248,7 +250,8 @@ func TestLimitEvictsTheLowestScores(t *testing.T) {
 	})
 }
 
-// TestExplicitMemoriesAreNotEvicted: Explicit memories are not evicted. The log and the metric report users that have reached the limit with them.
+// TestExplicitMemoriesAreNotEvicted: Explicit memories are not evicted. The log and the metric report users that have reached the limit
+// with them.
 func TestExplicitMemoriesAreNotEvicted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t, t.TempDir(), retention.Options{MaxPerUser: 3})
@@ -395,7 +398,8 @@ func (a *outage) Ended(ctx context.Context, how memory.Status, before time.Time,
 	return a.Sweep.Ended(ctx, how, before, limit)
 }
 
-// TestSweeperSurvivesStorageOutage: During a storage outage the sweeper retries periodically and logs nothing. After it the sweeper continues.
+// TestSweeperSurvivesStorageOutage: During a storage outage the sweeper retries periodically and logs nothing. After it the sweeper
+// continues.
 func TestSweeperSurvivesStorageOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t, t.TempDir(), retention.Options{})

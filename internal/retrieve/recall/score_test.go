@@ -7,8 +7,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/retrieve/recall"
 )
 
-// TestScoreFavoursCoverage: A text with more of the question's words scores higher than one that repeats some of them. Length matters little, and scores
-// are between 0 and 1.
+// TestScoreFavoursCoverage: A text with more of the question's words scores higher than one that repeats some of them. Length matters
+// little, and scores are between 0 and 1.
 func TestScoreFavoursCoverage(t *testing.T) {
 	query := []string{"piano", "lesson", "unheard"}
 	scorer := recall.NewScorer(query, []int64{20, 60, 0}, 1000, 10_000)

@@ -213,7 +213,7 @@ func testTakeInParts(s *suite) {
 		}
 	}
 	if !slices.Equal(counts, []int{16, 2}) {
-		s.Errorf("taken in parts of %v", counts)
+		s.Errorf("taken in steps of %v", counts)
 	}
 	if got := s.get(scope); got.Unconsidered != 0 {
 		s.Errorf("%d are left", got.Unconsidered)

@@ -133,7 +133,8 @@ func use(t *testing.T, store *storelocal.Store, e embed.Embedder, wantComplete, 
 	}
 }
 
-// TestEmbedderOutageDelaysOnlyVectors: Memories stored during an embedder outage are found by keywords immediately, and by vectors after its recovery.
+// TestEmbedderOutageDelaysOnlyVectors: Memories stored during an embedder outage are found by keywords immediately, and by vectors after
+// its recovery.
 func TestEmbedderOutageDelaysOnlyVectors(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -172,7 +173,8 @@ func TestEmbedderOutageDelaysOnlyVectors(t *testing.T) {
 	})
 }
 
-// TestModelChangeReplacesAllVectors: After a change of model everything is embedded again, also across a restart, and the old model's vectors are deleted.
+// TestModelChangeReplacesAllVectors: After a change of model everything is embedded again, also across a restart, and the old model's
+// vectors are deleted.
 func TestModelChangeReplacesAllVectors(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {

@@ -22,7 +22,8 @@ func newTestIndex(t *testing.T) *index {
 	return x
 }
 
-// TestEmptiedIndexHasTheSizeOfAnEmptyOne: An index whose memories are all removed has the size of an empty one, so that the cache's sum stays correct.
+// TestEmptiedIndexHasTheSizeOfAnEmptyOne: An index whose memories are all removed has the size of an empty one, so that the cache's sum
+// stays correct.
 func TestEmptiedIndexHasTheSizeOfAnEmptyOne(t *testing.T) {
 	ctx := t.Context()
 	x := newTestIndex(t)

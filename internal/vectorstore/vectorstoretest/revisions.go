@@ -60,7 +60,7 @@ func rendered(list []vectorstore.Revision) (short []string) {
 	return short
 }
 
-func (s *suite) tells(user memory.User, id string, want ...string) {
+func (s *suite) wantRevisions(user memory.User, id string, want ...string) {
 	s.Helper()
 	if got := rendered(s.revisions(user, id)); !slices.Equal(got, want) {
 		s.Errorf("the revisions of %s are\n%q, want\n%q", id, got, want)
@@ -110,7 +110,7 @@ func (s *suite) chain(user memory.User) (a, b, c memory.Memory) {
 func testRevisionsOfAChain(s *suite) {
 	a, b, c := s.chain(ann)
 	for _, id := range []string{a.ID, b.ID, c.ID} {
-		s.tells(ann, id, "superseded: lives in B > lives in C", "added: lives in C",
+		s.wantRevisions(ann, id, "superseded: lives in B > lives in C", "added: lives in C",
 			"superseded: lives in A > lives in B", "added: lives in B", "added: lives in A")
 	}
 	list := s.revisions(ann, a.ID)
@@ -122,7 +122,7 @@ func testRevisionsOfAChain(s *suite) {
 	if d := diffOne(list[1].Memory, c); d != "" {
 		s.Error(d)
 	}
-	s.tells(ann, s.add(ann, s.memory("plays the cello")).ID, "added: plays the cello")
+	s.wantRevisions(ann, s.add(ann, s.memory("plays the cello")).ID, "added: plays the cello")
 	if _, err := s.store.Revisions(s.Context(), ann, "mem_none", memory.Everything()); !isNotFound(err) {
 		s.Errorf("without revisions: %v", err)
 	}
@@ -146,7 +146,7 @@ func testRevertAChain(s *suite) {
 		for _, id := range []string{a.ID, b.ID, c.ID} {
 			s.cannotRevert(user, id, "")
 		}
-		s.tells(user, a.ID, "reverted: lives in B > lives in B", "reverted: lives in A > lives in A",
+		s.wantRevisions(user, a.ID, "reverted: lives in B > lives in B", "reverted: lives in A > lives in A",
 			"reverted: lives in C > lives in C", "reverted: lives in B > lives in B",
 			"superseded: lives in B > lives in C (undone)", "added: lives in C",
 			"superseded: lives in A > lives in B (undone)", "added: lives in B", "added: lives in A")
@@ -192,7 +192,7 @@ func testRevertEdit(s *suite) {
 		if _, err := s.store.Update(s.Context(), user, m.ID, memory.Everything(), vectorstore.Patch{Importance: new(0.9), At: t0}); err != nil {
 			s.Fatal(err) // which changes nothing
 		}
-		s.tells(user, m.ID, "edited: lives in B > lives in B", "edited: lives in A > lives in B", "added: lives in A")
+		s.wantRevisions(user, m.ID, "edited: lives in B > lives in B", "edited: lives in A > lives in B", "added: lives in A")
 		if got, _ := s.revert(user, m.ID); got.Importance != m.Importance || got.Text != "lives in B" {
 			s.Errorf("undone %+v", got)
 		}
@@ -213,7 +213,7 @@ func testRevertWithdrawal(s *suite) {
 		e := s.statement("")
 		e.Withdraws = []string{one.ID, two.ID}
 		s.apply(user, e)
-		s.tells(user, one.ID, "withdrawn: lives in A > lives in A", "added: lives in A")
+		s.wantRevisions(user, one.ID, "withdrawn: lives in A > lives in A", "added: lives in A")
 		if m, _ := s.revert(user, one.ID); diffOne(m, one) != "" {
 			s.Error(diffOne(m, one))
 		}
@@ -248,7 +248,7 @@ func testEditedBeforeSuperseded(s *suite) {
 	b.Memory.CreatedAt = edited.UpdatedAt.Add(time.Minute)
 	s.apply(ann, b)
 	s.update(ann, b.Memory.ID, "lives in BB")
-	s.tells(ann, a.ID, "edited: lives in B > lives in BB", "superseded: lives in AA > lives in B", "added: lives in B",
+	s.wantRevisions(ann, a.ID, "edited: lives in B > lives in BB", "superseded: lives in AA > lives in B", "added: lives in B",
 		"edited: lives in A > lives in AA", "added: lives in A")
 	if m, _ := s.revert(ann, a.ID); m.Text != "lives in B" {
 		s.Errorf("undone %+v", m)
@@ -312,7 +312,7 @@ func testRevisionsOfDeleted(s *suite) {
 	a, b, c := s.chain(ann)
 	s.remove(ann, b.ID)
 	s.statuses(ann, map[memory.Status][]string{memory.StatusActive: {c.ID}, memory.StatusSuperseded: {a.ID}})
-	s.tells(ann, c.ID, "added: lives in C")
+	s.wantRevisions(ann, c.ID, "added: lives in C")
 	list := s.revisions(ann, a.ID)
 	if len(list) != 2 || list[0].Memory.Text != "" || list[0].Memory.ID != b.ID || strings.Contains(list[0].Reason, "because") {
 		s.Errorf("got %+v", list)
@@ -337,7 +337,7 @@ func testRevisionsForgotten(s *suite) {
 	s.update(ann, s.add(ann, s.memory("plays the cello")).ID, "plays the violin")
 	s.forget(ann)
 	again := s.add(ann, with(s.memory("lives in A"), func(m *memory.Memory) { m.ID = a.ID }), 1, 1, 0)
-	s.tells(ann, again.ID, "added: lives in A")
+	s.wantRevisions(ann, again.ID, "added: lives in A")
 }
 
 // testRevisionsInACircle: An import may link memories in a circle, or in a very long chain.

@@ -67,7 +67,8 @@ var english = talk(
 	"A: A good plan for the marathon.",
 )
 
-// TestKeepsImportantLinesInOrder: Important lines are kept in order with their speakers. Greetings and asides are not, even if there is room.
+// TestKeepsImportantLinesInOrder: Important lines are kept in order with their speakers. Greetings and asides are not, even if there is
+// room.
 func TestKeepsImportantLinesInOrder(t *testing.T) {
 	for name, test := range map[string]struct {
 		said     session.Summarizing
@@ -105,8 +106,8 @@ func TestKeepsImportantLinesInOrder(t *testing.T) {
 	}
 }
 
-// TestImportantLinesOutliveSmallTalk: In a long conversation early important lines outlive small talk. Each line occurs once, oldest first, and the result is
-// deterministic.
+// TestImportantLinesOutliveSmallTalk: In a long conversation early important lines outlive small talk. Each line occurs once, oldest
+// first, and the result is deterministic.
 func TestImportantLinesOutliveSmallTalk(t *testing.T) {
 	run := func() string {
 		previous := strings.Join(summarize(t, 300, chinese), "\n")
