@@ -45,7 +45,7 @@ func options(log *bytes.Buffer) background.BatchOptions {
 	return background.BatchOptions{Name: "numbers", Every: time.Second, Max: 5, Log: slog.New(slog.NewTextHandler(log, nil))}
 }
 
-func TestWritesTogether(t *testing.T) {
+func TestItemsAreWrittenTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s sink
 		w := background.NewBatchWriter(s.write, options(new(bytes.Buffer)))
@@ -54,7 +54,7 @@ func TestWritesTogether(t *testing.T) {
 		}
 		synctest.Wait()
 		if got := s.all(); got != nil {
-			t.Errorf("written simultaneously: %v", got)
+			t.Errorf("written immediately: %v", got)
 		}
 		time.Sleep(time.Second)
 		synctest.Wait()
@@ -93,8 +93,8 @@ func TestFullBatchIsWrittenEarly(t *testing.T) {
 	})
 }
 
-// TestFlush: Flush returns after everything added before it is written, also by a batch that is being written.
-func TestFlush(t *testing.T) {
+// TestFlushWritesEarlierItems: Flush returns after everything added before it is written, also by a batch that is being written.
+func TestFlushWritesEarlierItems(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := sink{slow: 3 * time.Second}
 		w := background.NewBatchWriter(s.write, options(new(bytes.Buffer)))
@@ -197,7 +197,7 @@ func TestFailedBatchIsLost(t *testing.T) {
 	})
 }
 
-func TestConcurrently(t *testing.T) {
+func TestConcurrentCallsLoseNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s sink
 		o := options(new(bytes.Buffer))

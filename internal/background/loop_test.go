@@ -10,8 +10,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/background"
 )
 
-// TestRun: A round begins when the notifier fires or the time requested by the last round has come, and only then.
-func TestRun(t *testing.T) {
+// TestRoundsFollowNotifierAndTime: A round begins when the notifier fires or the time requested by the last round has come, and only then.
+func TestRoundsFollowNotifierAndTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		begin, notifier := time.Now(), background.NewNotifier()
@@ -71,8 +71,8 @@ func TestNotificationsDuringARoundCauseOneMore(t *testing.T) {
 	})
 }
 
-// TestStoppedInARound: After a stop no other round begins, even if notified.
-func TestStoppedInARound(t *testing.T) {
+// TestStopDuringARoundIsTheLastRound: After a stop no other round begins, even if notified.
+func TestStopDuringARoundIsTheLastRound(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	notifier, rounds := background.NewNotifier(), 0
 	notifier.Notify()
@@ -87,7 +87,7 @@ func TestStoppedInARound(t *testing.T) {
 	}
 }
 
-func TestEvery(t *testing.T) {
+func TestEveryBeginsImmediately(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		begin := time.Now()
@@ -103,7 +103,7 @@ func TestEvery(t *testing.T) {
 	})
 }
 
-func TestSleep(t *testing.T) {
+func TestSleepEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
 		ctx, stop := context.WithTimeout(t.Context(), time.Hour)

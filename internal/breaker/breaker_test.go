@@ -206,8 +206,8 @@ func TestReasonIsTheLatest(t *testing.T) {
 	})
 }
 
-// TestDelayOpens: A failure with a delay opens the breaker immediately for that delay, at most MaxDelay.
-func TestDelayOpens(t *testing.T) {
+// TestDelayOpensTheBreaker: A failure with a delay opens the breaker immediately for that delay, at most MaxDelay.
+func TestDelayOpensTheBreaker(t *testing.T) {
 	for asked, want := range map[time.Duration]time.Duration{
 		100 * time.Millisecond: 100 * time.Millisecond, 10 * time.Second: 10 * time.Second,
 		24 * time.Hour: breaker.MaxDelay, 1 << 62: breaker.MaxDelay,

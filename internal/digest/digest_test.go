@@ -54,8 +54,8 @@ func TestConfiguredTemplateIsUsed(t *testing.T) {
 	}
 }
 
-// TestMerge: Findings are merged without duplicates. A problem that occurs as a statement and as a question becomes one.
-func TestMerge(t *testing.T) {
+// TestMergeLeavesNoDuplicates: Findings are merged without duplicates. A problem that occurs as a statement and as a question becomes one.
+func TestMergeLeavesNoDuplicates(t *testing.T) {
 	var d Day
 	d.merge([]Entry{
 		{Finding: Finding{Category: Issue, Text: "The user's build fails.", Quote: "my build fails", MemoryID: "m"}},

@@ -21,8 +21,8 @@ func newBreaker() *breaker.Breaker {
 	})
 }
 
-// TestTimeout: The embedder's own timeout is a failure of the provider, the caller's deadline is not.
-func TestTimeout(t *testing.T) {
+// TestTimeoutIsAProviderFailure: The embedder's own timeout is a failure of the provider, the caller's deadline is not.
+func TestTimeoutIsAProviderFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := embed.WithTimeout(&fake{delay: time.Hour}, 30*time.Second)
 		began := time.Now()
@@ -42,7 +42,7 @@ func TestTimeout(t *testing.T) {
 	})
 }
 
-func TestBreaker(t *testing.T) {
+func TestBreakerOpensOnProviderFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var answer error
 		inner := &fake{answer: func([]string) ([][]float32, error) { return nil, answer }}
@@ -85,7 +85,7 @@ func TestBreaker(t *testing.T) {
 	})
 }
 
-func TestObserver(t *testing.T) {
+func TestObserverSeesEachCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := &fake{delay: time.Second}
 		type call struct {

@@ -38,8 +38,8 @@ func TestPromptCannotBeForged(t *testing.T) {
 	}
 }
 
-// TestUntitledItemsReadWell: an item without a title is named by its number and key alone.
-func TestUntitledItemsReadWell(t *testing.T) {
+// TestUntitledItemsHaveNumberAndKey: an item without a title is named by its number and key alone.
+func TestUntitledItemsHaveNumberAndKey(t *testing.T) {
 	for _, title := range []string{"", "  ", "\u200b"} {
 		n := &Numbered{Number: 2, Item: Item{Title: title, Key: "/mv/1"}}
 		for p, want := range map[Prompts]string{{chinese: true}: "（共 3 项），真实 key：/mv/1 。", {}: "number 2 of 3, its real key: /mv/1 ."} {

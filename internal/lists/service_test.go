@@ -179,7 +179,7 @@ func (s *sweeps) Sweep(_ context.Context, l lists.Limits, _ int) (int64, error) 
 	return int64(s.count % 2), nil
 }
 
-func TestSelectOutside(t *testing.T) {
+func TestSelectBeyondTheList(t *testing.T) {
 	k := lists.NewService(openStore(t), lists.Options{MaxItems: 100, Log: discard})
 	put(t, k, lists.Manual, "a", "b")
 	for _, o := range []lists.Ordinal{0, 3, -3} {

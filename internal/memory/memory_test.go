@@ -142,7 +142,7 @@ func repeat(m memory.Message, n int) []memory.Message {
 	return messages
 }
 
-func TestSpeakersAndWithout(t *testing.T) {
+func TestWithoutRemovesOneSpeaker(t *testing.T) {
 	bob, carol, bot := message("bob's"), message("carol's"), memory.Message{Role: memory.RoleAssistant, Content: "bot's"}
 	bob.Speaker, carol.Speaker = "bob", "carol"
 	d := memory.Dialogue{Scope: memory.Scope{UserID: "alice"}, Messages: []memory.Message{bob, bot, carol, bob}}

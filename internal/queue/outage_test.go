@@ -58,8 +58,8 @@ var errOutage = fmt.Errorf("%w: for a test", memory.ErrUnavailable)
 // TestStorageOutageRepeatsTheJob: A job that a storage outage interrupts runs again after the recovery, and ends once.
 func TestStorageOutageRepeatsTheJob(t *testing.T) {
 	for what, fail := range map[string]func(away bool) error{
-		"the job notices":          func(away bool) error { return map[bool]error{true: errOutage}[away] },
-		"the result is not stored": func(bool) error { return nil },
+		"the job returns the error": func(away bool) error { return map[bool]error{true: errOutage}[away] },
+		"the result is not stored":  func(bool) error { return nil },
 		"the pause is not stored": func(away bool) error {
 			return map[bool]error{true: &memory.TransientError{Err: errors.New("busy")}}[away]
 		},
@@ -164,9 +164,9 @@ func (h *heldLog) Handle(context.Context, slog.Record) error {
 	return nil
 }
 
-// TestRecoveryWhileEnding: A job is not lost if the pool recovers jobs after the job's result could not be stored and before the job
+// TestRecoveryDuringJobEndLosesNoJob: A job is not lost if the pool recovers jobs after the job's result could not be stored and before the job
 // counts as ended.
-func TestRecoveryWhileEnding(t *testing.T) {
+func TestRecoveryDuringJobEndLosesNoJob(t *testing.T) {
 	bubble(t, func(b *bench) {
 		log := &heldLog{Handler: slog.DiscardHandler, held: make(chan struct{}), let: make(chan struct{})}
 		b.options.Log = slog.New(log)

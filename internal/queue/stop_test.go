@@ -162,8 +162,8 @@ func TestBarKeepsJobsFromTheUser(t *testing.T) {
 	})
 }
 
-// TestBarBeforeTheJob: A job that is accepted while its user is barred runs afterwards.
-func TestBarBeforeTheJob(t *testing.T) {
+// TestBarredUsersJobRunsLater: A job that is accepted while its user is barred runs afterwards.
+func TestBarredUsersJobRunsLater(t *testing.T) {
 	bubble(t, func(b *bench) {
 		pool := b.start(func(context.Context, queue.Job) (memory.State, memory.Outcome, error) { return remembered() })
 		defer b.stop(pool)
@@ -214,7 +214,7 @@ func TestBarTimesOut(t *testing.T) {
 	})
 }
 
-func TestWatch(t *testing.T) {
+func TestWatchClosesAtAFinalState(t *testing.T) {
 	bubble(t, func(b *bench) {
 		pool := b.start(func(_ context.Context, job queue.Job) (memory.State, memory.Outcome, error) {
 			time.Sleep(time.Second)

@@ -84,9 +84,9 @@ func found(result Result) string {
 	return strings.Join(ids, " ")
 }
 
-// TestSources: Memories and messages are searched concurrently, each only on request. A failure of one does not affect the other's
+// TestSourcesFailIndependently: Memories and messages are searched concurrently, each only on request. A failure of one does not affect the other's
 // results.
-func TestSources(t *testing.T) {
+func TestSourcesFailIndependently(t *testing.T) {
 	outage := fmt.Errorf("%w: disk full", memory.ErrUnavailable)
 	lateReason := "no answer within the budget (800ms)"
 	const searching = budget - budget/20 // the rest is reserved for the neighbours
@@ -111,7 +111,7 @@ func TestSources(t *testing.T) {
 			[]Degradation{{Storage, Late, lateReason}},
 		},
 		"messages late": {
-			both, &world{}, &past{keyword: answer{after: late}, vector: answer{after: late, deaf: true}}, searching,
+			both, &world{}, &past{keyword: answer{after: late}, vector: answer{after: late, ignoresContext: true}}, searching,
 			"m", false,
 			[]Degradation{{Storage, Late, lateReason}},
 		},
@@ -133,7 +133,7 @@ func TestSources(t *testing.T) {
 			[]Degradation{{Storage, Unavailable, "storage is unavailable: disk full"}},
 		},
 		"neighbours late": {
-			both, &world{}, &past{neighbors: answer{after: late, deaf: true}}, budget, "m s/1 s/7", true,
+			both, &world{}, &past{neighbors: answer{after: late, ignoresContext: true}}, budget, "m s/1 s/7", true,
 			[]Degradation{{Storage, Late, lateReason}},
 		},
 		"neighbours just in time": {
@@ -157,7 +157,7 @@ func TestSources(t *testing.T) {
 				result, err := r.Retrieve(t.Context(), q)
 				took := time.Since(started)
 				r.Close()
-				time.Sleep(2 * late) // in synctest's time: until the deaf ones have ended
+				time.Sleep(2 * late) // in synctest time: until calls that ignore their context have ended
 				if err != nil || found(result) != test.found || took != test.took || fmt.Sprint(result.Degraded) != fmt.Sprint(test.degraded) {
 					t.Errorf("found %q after %s, degraded %v, %v; want %q after %s, degraded %v", found(result), took, result.Degraded, err,
 						test.found, test.took, test.degraded)

@@ -26,14 +26,14 @@ const (
 
 // answer is how a fake behaves: it takes some time, with or without observing the context, and then succeeds or fails.
 type answer struct {
-	after time.Duration
-	deaf  bool // ignores the context's end
-	err   error
+	after          time.Duration
+	ignoresContext bool
+	err            error
 }
 
 func (a answer) wait(ctx context.Context) error {
 	done := ctx.Done()
-	if a.deaf {
+	if a.ignoresContext {
 		done = nil
 	}
 	// Not time.After: under the race detector Go 1.26's runtime sometimes crashes on a timer's channel that is ready when select reads it
@@ -162,8 +162,8 @@ func TestAnswerComesWithinTheBudget(t *testing.T) {
 			"both keyword vector", nil, false,
 		},
 		"embedder late": {&world{embedder: answer{after: late}}, budget, "both keyword", []Degradation{{Embedding, Late, lateReason}}, false},
-		"embedder late and deaf": {
-			&world{embedder: answer{after: late, deaf: true}}, budget, "both keyword",
+		"embedder late, ignoring its context": {
+			&world{embedder: answer{after: late, ignoresContext: true}}, budget, "both keyword",
 			[]Degradation{{Embedding, Late, lateReason}},
 			false,
 		},
@@ -185,13 +185,13 @@ func TestAnswerComesWithinTheBudget(t *testing.T) {
 			[]Degradation{{Storage, Late, lateReason}},
 			false,
 		},
-		"both late and deaf": {
-			&world{keyword: answer{after: late, deaf: true}, embedder: answer{after: late, deaf: true}}, budget,
+		"both late, ignoring its context": {
+			&world{keyword: answer{after: late, ignoresContext: true}, embedder: answer{after: late, ignoresContext: true}}, budget,
 			"",
 			[]Degradation{{Storage, Late, lateReason}, {Embedding, Late, lateReason}},
 			false,
 		},
-		"settings late":   {&world{settings: answer{after: late, deaf: true}}, budget, "both keyword vector", nil, false},
+		"settings late":   {&world{settings: answer{after: late, ignoresContext: true}}, budget, "both keyword vector", nil, false},
 		"settings broken": {&world{settings: answer{err: broken}}, 0, "both keyword vector", nil, false},
 		"storage outage, cold": {&world{
 			problem: "disk full", keyword: answer{err: outage}, vector: answer{err: outage},
@@ -228,7 +228,7 @@ func TestAnswerComesWithinTheBudget(t *testing.T) {
 				result, err := r.Retrieve(t.Context(), query())
 				took := time.Since(started)
 				r.Close()
-				time.Sleep(2 * late) // in synctest's time: until the deaf ones have ended
+				time.Sleep(2 * late) // in synctest time: until calls that ignore their context have ended
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -261,10 +261,10 @@ func TestAnswerComesWithinTheBudget(t *testing.T) {
 
 // TestCallerGivesUp: If the caller gives up, the call fails immediately and returns nothing.
 func TestCallerGivesUp(t *testing.T) {
-	for name, deaf := range map[string]bool{"listening": false, "deaf": true} {
+	for name, ignores := range map[string]bool{"observes the context": false, "ignores the context": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := &world{embedder: answer{after: late, deaf: deaf}, keyword: answer{after: late, deaf: deaf}}
+				w := &world{embedder: answer{after: late, ignoresContext: ignores}, keyword: answer{after: late, ignoresContext: ignores}}
 				r := w.retriever()
 				defer r.Close()
 				ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
@@ -281,7 +281,7 @@ func TestCallerGivesUp(t *testing.T) {
 				if took := time.Since(started); !errors.Is(err, context.Canceled) || took != 100*time.Millisecond {
 					t.Errorf("%v after %s", err, took)
 				}
-				time.Sleep(2 * late) // in the bubble's time: until the deaf ones have ended
+				time.Sleep(2 * late) // in synctest time: until calls that ignore their context have ended
 				if len(w.traces) != 0 {
 					t.Error("an answer that was not returned is recorded")
 				}
@@ -305,8 +305,8 @@ func TestSettingsCountWhenTheBudgetIsSpent(t *testing.T) {
 	}
 }
 
-// TestScores checks the numbers of docs/design/recall.md.
-func TestScores(t *testing.T) {
+// TestScoresMatchTheDesign checks the numbers of docs/design/recall.md.
+func TestScoresMatchTheDesign(t *testing.T) {
 	const halfLife = 30 * 24 * time.Hour
 	for name, test := range map[string]struct {
 		model                                 bool

@@ -16,8 +16,8 @@ var films = evidence{
 	text: foldClaim("see https://docs.example/help/start\n{\"url\": \"/dl/7Q2\"}\n"),
 }
 
-// TestClaims: Only a short reply that claims something without evidence is excluded.
-func TestClaims(t *testing.T) {
+// TestClaimsWithoutEvidenceAreExcluded: Only a short reply that claims something without evidence is excluded.
+func TestClaimsWithoutEvidenceAreExcluded(t *testing.T) {
 	guard := claims{maxRunes: 50}
 	for want, replies := range map[bool][]string{
 		true: {

@@ -127,7 +127,7 @@ func TestTextRendersTheHistory(t *testing.T) {
 	})
 }
 
-func TestWordings(t *testing.T) {
+func TestInvalidWordingsAreReported(t *testing.T) {
 	if problem := session.DefaultWordings().Problem(); problem != "" {
 		t.Error("the defaults are invalid:", problem)
 	}

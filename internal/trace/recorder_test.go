@@ -75,7 +75,7 @@ func (w *world) stored(t *testing.T, user memory.User) string {
 	return strings.Join(ids, " ")
 }
 
-func TestRecords(t *testing.T) {
+func TestRecordsAreWrittenInBatches(t *testing.T) {
 	bubble(t, trace.Options{Retention: time.Hour}, func(t *testing.T, w *world) {
 		w.note("1", ann)
 		time.Sleep(2 * time.Second)
@@ -164,8 +164,8 @@ func TestForgetIncludesPendingRecords(t *testing.T) {
 	})
 }
 
-// TestPrunesAge: Records are deleted at most one minute after their retention has ended, and at the start.
-func TestPrunesAge(t *testing.T) {
+// TestExpiredRecordsAreDeleted: Records are deleted at most one minute after their retention has ended, and at the start.
+func TestExpiredRecordsAreDeleted(t *testing.T) {
 	bubble(t, trace.Options{Retention: 24 * time.Hour}, func(t *testing.T, w *world) {
 		w.note("1", ann)
 		time.Sleep(time.Hour)
@@ -190,8 +190,8 @@ func TestPrunesAge(t *testing.T) {
 	})
 }
 
-// TestPrunesNumber: Above the limit the oldest records are deleted, whichever user's they are.
-func TestPrunesNumber(t *testing.T) {
+// TestExcessRecordsAreDeleted: Above the limit the oldest records are deleted, whichever user's they are.
+func TestExcessRecordsAreDeleted(t *testing.T) {
 	bubble(t, trace.Options{Retention: 24 * time.Hour, MaxRecords: 3}, func(t *testing.T, w *world) {
 		for i := range 1203 { // several steps
 			time.Sleep(time.Millisecond)

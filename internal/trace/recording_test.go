@@ -83,7 +83,7 @@ func TestToolCalls(t *testing.T) {
 	}
 }
 
-func TestAlone(t *testing.T) {
+func TestAloneMeansOneUserInADirectChat(t *testing.T) {
 	says := func(who string) memory.Message {
 		return memory.Message{Role: memory.RoleUser, Speaker: who, Content: "words"}
 	}
@@ -93,12 +93,12 @@ func TestAlone(t *testing.T) {
 		messages []memory.Message
 		want     bool
 	}{
-		"one":            {memory.ChannelDirect, []memory.Message{says("ann"), answer}, true},
-		"unspecified":    {"", []memory.Message{says("ann"), answer, {Role: memory.RoleSystem, Content: "rules"}}, true},
-		"two":            {"", []memory.Message{says("ann"), says("ben"), answer}, false},
-		"another":        {"", []memory.Message{says("ben"), answer}, false},
-		"group":          {memory.ChannelGroup, []memory.Message{says("ann"), answer}, false},
-		"another's gone": {"", []memory.Message{says("ann"), {Role: memory.RoleSystem}, answer}, false},
+		"one":              {memory.ChannelDirect, []memory.Message{says("ann"), answer}, true},
+		"unspecified":      {"", []memory.Message{says("ann"), answer, {Role: memory.RoleSystem, Content: "rules"}}, true},
+		"two":              {"", []memory.Message{says("ann"), says("ben"), answer}, false},
+		"another":          {"", []memory.Message{says("ben"), answer}, false},
+		"group":            {memory.ChannelGroup, []memory.Message{says("ann"), answer}, false},
+		"another, removed": {"", []memory.Message{says("ann"), {Role: memory.RoleSystem}, answer}, false},
 	} {
 		d := memory.Dialogue{Scope: memory.Scope{UserID: "ann", Channel: memory.Channel{Kind: test.kind, ID: "c"}}, Messages: test.messages}
 		if got := trace.Alone(d); got != test.want {

@@ -36,7 +36,7 @@ func Run(t *testing.T, open func(t *testing.T) Stores) {
 		{"DeletedSession", testDeletedSession},
 		{"Pending", testPending},
 		{"PendingByOwner", testPendingByOwner},
-		{"PendingWhenAsked", testPendingWhenAsked},
+		{"PendingOnRequest", testPendingOnRequest},
 		{"PendingPeriod", testPendingPeriod},
 		{"CountPending", testCountPending},
 		{"Find", testFind},

@@ -63,8 +63,8 @@ func testPendingByOwner(s *suite) {
 	s.want("the other namespace", contents(s.pending(elsewhere)), "")
 }
 
-// testPendingWhenAsked: messages received while digests were off, or imported as history, stay pending until a digest is requested.
-func testPendingWhenAsked(s *suite) {
+// testPendingOnRequest: messages received while digests were off, or imported as history, stay pending until a digest is requested.
+func testPendingOnRequest(s *suite) {
 	s.say(chat(ann, "s"), 0, "off")
 	settled := request(chat(ann, "s"), 10, said(ann, "history"))
 	settled.Settled = true

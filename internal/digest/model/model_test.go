@@ -46,7 +46,7 @@ const full = "```json\n" + `{"topics": ["构建"], "preferences": [{"text": "用
 "decisions": [{"text": "只是机器人说的", "messages": ["m1"]}, {"text": "不存在", "messages": ["m7"]}], "tasks": [],
 "issues": [{"question": "构建报OOM", "solution": "设GOMEMLIMIT", "messages": [0, 1]}], "insights": []}` + "\n```"
 
-func TestExtract(t *testing.T) {
+func TestExtractKeepsSupportedFindings(t *testing.T) {
 	m := &scripted{answers: []string{"sorry", full}}
 	found, err := model.New(m, model.Options{}).Extract(t.Context(), piece())
 	if err != nil {
@@ -86,7 +86,7 @@ func TestPromptCoversConsideredMessages(t *testing.T) {
 	}
 }
 
-func TestUnusable(t *testing.T) {
+func TestUnusableAnswerIsAnError(t *testing.T) {
 	m := &scripted{answers: []string{`{"insights": "none"}`, `{"insights": [{"text": "x", "messages": ["first"]}]}`}}
 	if _, err := model.New(m, model.Options{}).Extract(t.Context(), piece()); !errors.Is(err, answer.ErrUnusable) {
 		t.Errorf("the error is %v", err)

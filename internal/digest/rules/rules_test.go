@@ -63,12 +63,12 @@ func TestExtract(t *testing.T) {
 			piece(true, "en", ">My build fails with a linker error.", "Try cleaning the cache.", ">Fixed it, it was the old SDK path in CGO_CFLAGS."),
 			"issue: My build fails with a linker error. => Fixed it, it was the old SDK path in CGO_CFLAGS.",
 		},
-		"nobody has it": {
+		"without a solution": {
 			piece(true, "en", ">The printer is broken again.", "Oh no!"),
 			"issue: The printer is broken again.",
 		},
-		"a question that nobody answered": {piece(true, "zh", ">怎么才能让周末变长一点呢？", "哈哈，我也想知道。"), ""},
-		"small talk":                      {piece(false, "en", ">Hi, how are you?", "Fine! And you?", ">Great, thanks."), ""},
+		"an unanswered question": {piece(true, "zh", ">怎么才能让周末变长一点呢？", "哈哈，我也想知道。"), ""},
+		"small talk":             {piece(false, "en", ">Hi, how are you?", "Fine! And you?", ">Great, thanks."), ""},
 		"understood": {
 			piece(true, "zh", ">嗯，我终于明白了为什么索引会变慢：统计信息过期了。", "太好了。"),
 			"insight: 我终于明白了为什么索引会变慢：统计信息过期了。",

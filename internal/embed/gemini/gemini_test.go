@@ -143,8 +143,8 @@ func TestNothingToEmbed(t *testing.T) {
 	}
 }
 
-// TestUnusable: An unusable response is a permanent error.
-func TestUnusable(t *testing.T) {
+// TestUnusableResponseIsPermanent: An unusable response is a permanent error.
+func TestUnusableResponseIsPermanent(t *testing.T) {
 	for name, test := range map[string]struct{ answer, want string }{
 		"too short":    {`{"embeddings":[{"values":[1]},{"values":[1]}]}`, "have 1 numbers, fewer than the 2"},
 		"one missing":  {`{"embeddings":[{"values":[1,2]}]}`, "1 vectors came back for 2 texts"},

@@ -189,7 +189,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-func TestUnusable(t *testing.T) {
+func TestUnusableResponseIsPermanent(t *testing.T) {
 	data := func(vectors ...string) string {
 		return `{"object":"list","data":[` + strings.Join(vectors, ",") + `]}`
 	}

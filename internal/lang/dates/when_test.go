@@ -158,7 +158,7 @@ func TestIgnoresWhatIsNoDate(t *testing.T) {
 	}
 }
 
-func TestOpenLooksBack(t *testing.T) {
+func TestOpenDatesHaveAPastReading(t *testing.T) {
 	for text, want := range map[string]string{
 		"on Friday": "2026-11-20", "周五": "2026-11-20", "in June": "2026-06", "3月5日": "2026-03-05",
 		"周末": "weekend 2026-11-14",

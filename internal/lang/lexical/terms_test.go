@@ -125,7 +125,7 @@ func TestSubjectOfStoredStatementsCarriesNoWeight(t *testing.T) {
 	}
 }
 
-func TestNothingButFunctionWordsStays(t *testing.T) {
+func TestFunctionWordsAloneAreKept(t *testing.T) {
 	for _, text := range []string{"用户", "the user", "who are you?", "你是谁", "什么", "The", "です", "我"} {
 		if len(lexical.Terms(text)) == 0 || len(lexical.QueryTerms(text)) == 0 {
 			t.Errorf("%q yields %q, as a query %q", text, lexical.Terms(text), lexical.QueryTerms(text))
@@ -164,7 +164,7 @@ func TestRepetitionsCountInDocumentsOnly(t *testing.T) {
 	}
 }
 
-func TestTokensSayWhatTheyAre(t *testing.T) {
+func TestTokensHaveKinds(t *testing.T) {
 	got := lexical.Tokens("the Running cats 12 e-mail 我猫")
 	want := []lexical.Token{
 		{Term: "the", Surface: "the", Kind: lexical.Word, Function: true},

@@ -37,7 +37,7 @@ func of(t *testing.T, now, before []topics.Message, rule topics.Rule) (names []s
 	return names, by
 }
 
-func TestWhatIsATopic(t *testing.T) {
+func TestTopics(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		lines []string
@@ -168,7 +168,7 @@ func TestSharedTopicsNeedSeveralSpeakers(t *testing.T) {
 	}
 }
 
-func TestSameEachTime(t *testing.T) {
+func TestTopicsAreDeterministic(t *testing.T) {
 	now := dialogue(500)
 	first, err := topics.Of(t.Context(), now, now[:100], topics.Own, topics.MaxTopics)
 	if err != nil || len(first) < 5 {
@@ -251,7 +251,7 @@ func TestCounterNeedsSeveralSpeakers(t *testing.T) {
 	}
 }
 
-func TestCounterRefuses(t *testing.T) {
+func TestCounterRefusesInvalidQueries(t *testing.T) {
 	end := time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)
 	for _, test := range []struct {
 		q     topics.Query

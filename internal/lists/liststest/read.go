@@ -9,8 +9,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// testParts: Items seen in one channel are not visible in others, but a direct chat sees all of them.
-func testParts(s *suite) {
+// testRegistryParts: Items seen in one channel are not visible in others, but a direct chat sees all of them.
+func testRegistryParts(s *suite) {
 	s.manual(ann(lobby), "", films("a", "b")...)
 	s.later(time.Minute)
 	done := s.manual(ann(attic), "", lists.Item{Key: "b", Title: "of the attic"}, lists.Item{Key: "c"})
@@ -43,8 +43,8 @@ func testParts(s *suite) {
 	s.want("without the attic", rendered(s.scheduled(ann(direct), "", films("told")...).Items), "1:told notified +3")
 }
 
-// testApart: Registries of different users, names and kinds share nothing.
-func testApart(s *suite) {
+// testSeparateRegistries: Registries of different users, names and kinds share nothing.
+func testSeparateRegistries(s *suite) {
 	dm := memory.Channel{Kind: memory.ChannelDirect, ID: "dm"}
 	type registry struct {
 		scope memory.Scope

@@ -79,7 +79,7 @@ func examples(a *Account) (list []string) {
 	return list
 }
 
-func TestFindings(t *testing.T) {
+func TestReportHasEachKindOfFinding(t *testing.T) {
 	year := 365 * 24 * time.Hour
 	group := func(m *memory.Memory) { m.Channel = memory.Channel{Kind: memory.ChannelGroup, ID: "g"} }
 	old := func(m *memory.Memory) { m.ObservedAt, m.LastSaidAt = time.Now().Add(-year), time.Now().Add(-year) }

@@ -359,8 +359,8 @@ func (d *dying) Purge(context.Context) (bool, error) {
 	return true, nil
 }
 
-// TestKilledBeforePurge: If the process dies between deletion and purge, the next one purges at its start.
-func TestKilledBeforePurge(t *testing.T) {
+// TestPurgeIsCompletedAfterAKill: If the process dies between deletion and purge, the next one purges at its start.
+func TestPurgeIsCompletedAfterAKill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t, t.TempDir(), retention.Options{})
 		s.sweeper.Stop()

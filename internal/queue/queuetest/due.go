@@ -78,8 +78,8 @@ func testRetryPending(s *suite) {
 	s.expect() // ben's stays postponed
 }
 
-// testAcceptedByAnotherClock: The age of a job that was accepted by a clock ahead counts from its first attempt.
-func testAcceptedByAnotherClock(s *suite) {
+// testAcceptedByClockAhead: The age of a job that was accepted by a clock ahead counts from its first attempt.
+func testAcceptedByClockAhead(s *suite) {
 	id := s.add(direct("ann"))
 	accepted := s.now
 	s.now = accepted.Add(-365 * 24 * time.Hour)

@@ -21,8 +21,8 @@ type model struct {
 	ended    map[string]bool
 }
 
-// testLines makes random calls and checks that each user's jobs are claimed in order and that all end.
-func testLines(s *suite) {
+// testRandomCalls makes random calls and checks that each user's jobs are claimed in order and that all end.
+func testRandomCalls(s *suite) {
 	const steps, seed = 250, 7
 	m := &model{
 		suite: s, random: rand.New(rand.NewPCG(seed, seed)), people: []string{"ann", "ben", "eve"}, //nolint:gosec // deterministic

@@ -82,7 +82,7 @@ func testAppendKeepsEveryByte(s *suite) {
 	}
 }
 
-func testAppendKnowsIDs(s *suite) {
+func testAppendSkipsStoredIDs(s *suite) {
 	scope := direct("ann", "s1")
 	one, two, three := said("ann", "one"), answered("two"), said("ann", "three")
 	one.ID, two.ID, three.ID = "m1", "m2", "m3"
@@ -151,9 +151,9 @@ func testAppendConcurrently(s *suite) {
 	}
 }
 
-// testCurrentByAppending: A message without a session id goes to the current session. If there is none, a new session becomes the current
+// testAppendToCurrent: A message without a session id goes to the current session. If there is none, a new session becomes the current
 // one.
-func testCurrentByAppending(s *suite) {
+func testAppendToCurrent(s *suite) {
 	first := s.add(direct("ann", ""), said("ann", "one"))
 	if !first.Created || first.Session.ID == "" {
 		s.Errorf("appended %+v", first)
@@ -198,7 +198,7 @@ func testCurrentByAppending(s *suite) {
 	}
 }
 
-func testWhoMayAppend(s *suite) {
+func testAppendAccess(s *suite) {
 	s.add(direct("ann", "hers"), said("ann", "one"))
 	s.add(lobby("ann", "all"), said("ann", "one"))
 	s.add(memory.Scope{Namespace: namespace, SessionID: "nobody's"}, said("", "one"))
@@ -238,7 +238,7 @@ func testWhoMayAppend(s *suite) {
 	}
 }
 
-func testWhoTakesPart(s *suite) {
+func testParticipants(s *suite) {
 	scope := lobby("ann", "s1")
 	scope.AgentID = "nora"
 	other := answered("hello")

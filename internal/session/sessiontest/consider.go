@@ -196,8 +196,8 @@ func testTake(s *suite) {
 	}
 }
 
-// testTakeInParts: A dialogue has a maximum size. The remaining messages stay due.
-func testTakeInParts(s *suite) {
+// testTakeInSteps: A dialogue has a maximum size. The remaining messages stay due.
+func testTakeInSteps(s *suite) {
 	scope := direct("ann", "s1")
 	s.rules.MemorizeEvery = 2
 	large := strings.Repeat("x", memory.MaxContentBytes)

@@ -94,7 +94,7 @@ func testDeleteWithConsiderations(s *suite) {
 	}
 }
 
-func testForgetAlone(s *suite) {
+func testForgetInDirectChat(s *suite) {
 	scope := direct("ann", "s1")
 	s.add(scope, many("ann", 2)...)
 	s.add(direct("ann", ""), said("ann", "current"))

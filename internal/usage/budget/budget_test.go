@@ -88,14 +88,14 @@ func (w *world) call(user memory.User, estimate, took int64) *memory.BudgetError
 	return nil
 }
 
-func (w *world) goes(user memory.User, estimate, took int64) {
+func (w *world) wantAdmitted(user memory.User, estimate, took int64) {
 	w.t.Helper()
 	if over := w.call(user, estimate, took); over != nil {
 		w.t.Errorf("refused: %v", over)
 	}
 }
 
-func (w *world) refused(user memory.User, estimate int64, want memory.BudgetError) {
+func (w *world) wantRefused(user memory.User, estimate int64, want memory.BudgetError) {
 	w.t.Helper()
 	if over := w.call(user, estimate, 0); over == nil || *over != want {
 		w.t.Errorf("got %+v, want %+v", over, want)
@@ -107,16 +107,16 @@ var midnight = time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 // TestBudgetsOfUsersAndNamespace: Each user has a budget of their own. The namespace's budget counts all users.
 func TestBudgetsOfUsersAndNamespace(t *testing.T) {
 	w := newWorld(t, budget.Limits{Namespace: 250, User: 100})
-	w.goes(ann, 60, 90)
-	w.goes(ann, 10, 1) // exactly
-	w.refused(ann, 10, memory.BudgetError{Of: memory.BudgetOfUser, Limit: 100, Used: 91, Needed: 10, Until: midnight})
-	w.goes(ann, 9, 9) // a call that still fits is admitted
-	w.goes(ben, 60, 100)
-	w.refused(ben, 1, memory.BudgetError{Of: memory.BudgetOfUser, Limit: 100, Used: 100, Needed: 1, Until: midnight})
-	w.goes(nobody, 50, 50)
-	w.refused(nobody, 1, memory.BudgetError{Of: memory.BudgetOfNamespace, Limit: 250, Used: 250, Needed: 1, Until: midnight})
-	w.refused(memory.User{Namespace: "site", ID: "new"}, 1, memory.BudgetError{Of: memory.BudgetOfNamespace, Limit: 250, Used: 250, Needed: 1, Until: midnight})
-	w.goes(elsewhere, 1_000_000, 1_000_000)
+	w.wantAdmitted(ann, 60, 90)
+	w.wantAdmitted(ann, 10, 1) // exactly
+	w.wantRefused(ann, 10, memory.BudgetError{Of: memory.BudgetOfUser, Limit: 100, Used: 91, Needed: 10, Until: midnight})
+	w.wantAdmitted(ann, 9, 9) // a call that still fits is admitted
+	w.wantAdmitted(ben, 60, 100)
+	w.wantRefused(ben, 1, memory.BudgetError{Of: memory.BudgetOfUser, Limit: 100, Used: 100, Needed: 1, Until: midnight})
+	w.wantAdmitted(nobody, 50, 50)
+	w.wantRefused(nobody, 1, memory.BudgetError{Of: memory.BudgetOfNamespace, Limit: 250, Used: 250, Needed: 1, Until: midnight})
+	w.wantRefused(memory.User{Namespace: "site", ID: "new"}, 1, memory.BudgetError{Of: memory.BudgetOfNamespace, Limit: 250, Used: 250, Needed: 1, Until: midnight})
+	w.wantAdmitted(elsewhere, 1_000_000, 1_000_000)
 	standings, err := w.Standings(t.Context(), ann)
 	if err != nil || len(standings) != 2 {
 		t.Fatalf("%+v, %v", standings, err)
@@ -146,14 +146,14 @@ func TestBudgetIsFullAtMidnight(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.refused(ben, 60, memory.BudgetError{Of: memory.BudgetOfNamespace, Limit: 100, Used: 60, Needed: 60, Until: midnight})
+	w.wantRefused(ben, 60, memory.BudgetError{Of: memory.BudgetOfNamespace, Limit: 100, Used: 60, Needed: 60, Until: midnight})
 	w.at(midnight.Add(-time.Nanosecond))
-	w.refused(ben, 60, memory.BudgetError{Of: memory.BudgetOfNamespace, Limit: 100, Used: 60, Needed: 60, Until: midnight})
+	w.wantRefused(ben, 60, memory.BudgetError{Of: memory.BudgetOfNamespace, Limit: 100, Used: 60, Needed: 60, Until: midnight})
 	w.at(midnight.In(time.FixedZone("east", 8*3600)))
-	w.goes(ben, 60, 60)
+	w.wantAdmitted(ben, 60, 60)
 	settle(30) // counts for the day on which it ends
-	w.refused(ben, 11, memory.BudgetError{Of: memory.BudgetOfNamespace, Limit: 100, Used: 90, Needed: 11, Until: midnight.Add(24 * time.Hour)})
-	w.goes(ben, 10, 10)
+	w.wantRefused(ben, 11, memory.BudgetError{Of: memory.BudgetOfNamespace, Limit: 100, Used: 90, Needed: 11, Until: midnight.Add(24 * time.Hour)})
+	w.wantAdmitted(ben, 10, 10)
 	if n := strings.Count(w.log.String(), "daily token budget is used up"); n != 2 { // one a day
 		t.Errorf("%d lines in the log:\n%s", n, w.log.String())
 	}
@@ -162,13 +162,13 @@ func TestBudgetIsFullAtMidnight(t *testing.T) {
 // TestUsageSurvivesARestart: After a restart the used tokens and the refusals are known.
 func TestUsageSurvivesARestart(t *testing.T) {
 	w := newWorld(t, budget.Limits{Namespace: 100, User: 80})
-	w.goes(ann, 10, 75)
-	w.refused(ann, 6, memory.BudgetError{Of: memory.BudgetOfUser, Limit: 80, Used: 75, Needed: 6, Until: midnight})
+	w.wantAdmitted(ann, 10, 75)
+	w.wantRefused(ann, 6, memory.BudgetError{Of: memory.BudgetOfUser, Limit: 80, Used: 75, Needed: 6, Until: midnight})
 	w.Add(ben, 15) // such as an embedding: it counts and is never refused
 	w.stop()
 	w.start()
-	w.refused(ann, 6, memory.BudgetError{Of: memory.BudgetOfUser, Limit: 80, Used: 75, Needed: 6, Until: midnight})
-	w.refused(ben, 11, memory.BudgetError{Of: memory.BudgetOfNamespace, Limit: 100, Used: 90, Needed: 11, Until: midnight})
+	w.wantRefused(ann, 6, memory.BudgetError{Of: memory.BudgetOfUser, Limit: 80, Used: 75, Needed: 6, Until: midnight})
+	w.wantRefused(ben, 11, memory.BudgetError{Of: memory.BudgetOfNamespace, Limit: 100, Used: 90, Needed: 11, Until: midnight})
 	if today, err := w.Today(t.Context(), ann); err != nil || today != (budget.Entry{Day: "2026-11-20", User: ann, Count: budget.Count{Tokens: 75, Refused: 2}}) {
 		t.Errorf("ann today: %+v, %v", today, err)
 	}
@@ -177,12 +177,12 @@ func TestUsageSurvivesARestart(t *testing.T) {
 // TestForgetResetsTheUsersBudget: A forgotten user's budget is full again. The namespace's is not.
 func TestForgetResetsTheUsersBudget(t *testing.T) {
 	w := newWorld(t, budget.Limits{Namespace: 100, User: 50})
-	w.goes(ann, 10, 50)
+	w.wantAdmitted(ann, 10, 50)
 	if had, err := w.Forget(t.Context(), ann); !had || err != nil {
 		t.Errorf("%t, %v", had, err)
 	}
-	w.goes(ann, 10, 49)
-	w.refused(ben, 2, memory.BudgetError{Of: memory.BudgetOfNamespace, Limit: 100, Used: 99, Needed: 2, Until: midnight})
+	w.wantAdmitted(ann, 10, 49)
+	w.wantRefused(ben, 2, memory.BudgetError{Of: memory.BudgetOfNamespace, Limit: 100, Used: 99, Needed: 2, Until: midnight})
 }
 
 // TestConcurrentCallsReserveTokens: Concurrent calls cannot reserve the same tokens, whatever they finally use.
@@ -209,7 +209,7 @@ func TestConcurrentCallsReserveTokens(t *testing.T) {
 	if let.Load() < 3 || let.Load()+refused.Load() != 20 {
 		t.Errorf("%d were admitted, %d refused", let.Load(), refused.Load())
 	}
-	w.goes(ann, 100, 100) // reserved tokens are free again
+	w.wantAdmitted(ann, 100, 100) // reserved tokens are free again
 }
 
 // TestStorageOutageRefusesLimitedCalls: If the usage cannot be read, calls of limited users are refused.

@@ -265,7 +265,7 @@ func TestConcurrentCallersShareOneLoad(t *testing.T) {
 	}
 }
 
-func TestForeignPageToken(t *testing.T) {
+func TestInvalidPageToken(t *testing.T) {
 	_, s := newTapped(t)
 	add(t, s, "tea")
 	for _, token := range []string{"x", "1", "1.", ".1", "1.2.3", "1.x", "99999999999999999999.1", " 1.2", "1,2"} {

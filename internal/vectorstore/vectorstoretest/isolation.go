@@ -8,7 +8,7 @@ import (
 func isolationTests() []test {
 	return []test{
 		{"Isolation", testIsolation},
-		{"LookAlikes", testLookAlikes},
+		{"SimilarIDs", testSimilarIDs},
 	}
 }
 
@@ -121,8 +121,8 @@ func (s *suite) changesOfAnn(shared []vectorstore.Entry, others []memory.User, s
 	})
 }
 
-// testLookAlikes: Ids that look the same, or that a careless query confuses, are different users.
-func testLookAlikes(s *suite) {
+// testSimilarIDs: Ids that look the same, or that a careless query confuses, are different users.
+func testSimilarIDs(s *suite) {
 	people := []memory.User{
 		{Namespace: "a", ID: "ann"},
 		{Namespace: "a", ID: "Ann"},

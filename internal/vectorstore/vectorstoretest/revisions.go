@@ -18,7 +18,7 @@ func revisionTests() []test {
 		{"RevertSeveral", testRevertSeveral},
 		{"RevertEdit", testRevertEdit},
 		{"RevertWithdrawal", testRevertWithdrawal},
-		{"RevertTheOneMeant", testRevertTheOneMeant},
+		{"RevertByRevisionID", testRevertByRevisionID},
 		{"EditedBeforeSuperseded", testEditedBeforeSuperseded},
 		{"HistoryIsNotEdited", testHistoryIsNotEdited},
 		{"RevisionsPerVisibility", testRevisionsPerVisibility},
@@ -221,7 +221,7 @@ func testRevertWithdrawal(s *suite) {
 	})
 }
 
-func testRevertTheOneMeant(s *suite) {
+func testRevertByRevisionID(s *suite) {
 	a, b, _ := s.chain(ann)
 	list := s.revisions(ann, b.ID)
 	newest, before, added := list[0], list[2], list[1]

@@ -59,19 +59,19 @@ func TestSummarize(t *testing.T) {
 		want     string
 		err      error
 	}{
-		"good":                 {answers: []any{summary("小明对花生过敏")}, want: "小明对花生过敏"},
-		"fenced, with bullets": {answers: []any{"Sure:\n```json\n" + summary("- 小明 对花生过敏\n\n* 先祖记下了\x07\n") + "\n```"}, want: "小明 对花生过敏\n先祖记下了"},
-		"broken, then good":    {answers: []any{`{"summary": tr`, summary("好")}, want: "好"},
-		"no text, then good":   {answers: []any{llm.ErrNoAnswer, summary("好")}, want: "好"},
-		"not a string":         {answers: []any{`{"summary": ["x"]}`, `{"summary": null}`}, err: answer.ErrUnusable},
-		"English, then good":   {answers: []any{summary("The user is allergic to peanuts."), summary("对花生过敏")}, want: "对花生过敏"},
-		"English twice":        {answers: []any{summary("The user is allergic."), summary("The user is allergic.")}, want: "The user is allergic."},
-		"too long twice":       {answers: []any{summary(long), summary(long)}, want: strings.TrimSpace(strings.Repeat("很长的一行\n", 8))},
-		"one line too long":    {answers: []any{summary(strings.Repeat("长", 51)), summary(strings.Repeat("长", 51))}, want: strings.Repeat("长", 49) + "…"},
-		"nothing to add":       {answers: []any{summary("")}, want: "用户: 我叫小明"},
-		"away":                 {answers: []any{transient}, err: transient},
-		"away the second time": {answers: []any{"nonsense", transient}, err: transient},
-		"refused":              {answers: []any{llm.ErrBlocked}, err: llm.ErrBlocked},
+		"good":                        {answers: []any{summary("小明对花生过敏")}, want: "小明对花生过敏"},
+		"fenced, with bullets":        {answers: []any{"Sure:\n```json\n" + summary("- 小明 对花生过敏\n\n* 先祖记下了\x07\n") + "\n```"}, want: "小明 对花生过敏\n先祖记下了"},
+		"broken, then good":           {answers: []any{`{"summary": tr`, summary("好")}, want: "好"},
+		"no text, then good":          {answers: []any{llm.ErrNoAnswer, summary("好")}, want: "好"},
+		"not a string":                {answers: []any{`{"summary": ["x"]}`, `{"summary": null}`}, err: answer.ErrUnusable},
+		"English, then good":          {answers: []any{summary("The user is allergic to peanuts."), summary("对花生过敏")}, want: "对花生过敏"},
+		"English twice":               {answers: []any{summary("The user is allergic."), summary("The user is allergic.")}, want: "The user is allergic."},
+		"too long twice":              {answers: []any{summary(long), summary(long)}, want: strings.TrimSpace(strings.Repeat("很长的一行\n", 8))},
+		"one line too long":           {answers: []any{summary(strings.Repeat("长", 51)), summary(strings.Repeat("长", 51))}, want: strings.Repeat("长", 49) + "…"},
+		"nothing to add":              {answers: []any{summary("")}, want: "用户: 我叫小明"},
+		"away":                        {answers: []any{transient}, err: transient},
+		"unavailable the second time": {answers: []any{"nonsense", transient}, err: transient},
+		"refused":                     {answers: []any{llm.ErrBlocked}, err: llm.ErrBlocked},
 	} {
 		m := &script{answers: test.answers}
 		s := model.New(m, model.Options{MaxRunes: 50})
