@@ -38,7 +38,7 @@ func TestPromptCannotBeForged(t *testing.T) {
 	}
 }
 
-// TestUntitledItemsHaveNumberAndKey: an item without a title is named by its number and key alone.
+// TestUntitledItemsHaveNumberAndKey: An item without a title is named by its number and key alone.
 func TestUntitledItemsHaveNumberAndKey(t *testing.T) {
 	for _, title := range []string{"", "  ", "\u200b"} {
 		n := &Numbered{Number: 2, Item: Item{Title: title, Key: "/mv/1"}}

@@ -164,8 +164,8 @@ func (h *heldLog) Handle(context.Context, slog.Record) error {
 	return nil
 }
 
-// TestRecoveryDuringJobEndLosesNoJob: A job is not lost if the pool recovers jobs after the job's result could not be stored and before the job
-// counts as ended.
+// TestRecoveryDuringJobEndLosesNoJob: A job is not lost if the pool recovers jobs after the job's result could not be stored and before
+// the job counts as ended.
 func TestRecoveryDuringJobEndLosesNoJob(t *testing.T) {
 	bubble(t, func(b *bench) {
 		log := &heldLog{Handler: slog.DiscardHandler, held: make(chan struct{}), let: make(chan struct{})}

@@ -13,7 +13,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/queue"
 )
 
-// TestUnavailableDependencyLimitsProbes: while a dependency is unavailable, the pool probes it with one job at a time.
+// TestUnavailableDependencyLimitsProbes: While a dependency is unavailable, the pool probes it with one job at a time.
 // After recovery all jobs run, including those that were never tried.
 func TestUnavailableDependencyLimitsProbes(t *testing.T) {
 	bubble(t, func(b *bench) {

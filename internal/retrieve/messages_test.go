@@ -84,8 +84,8 @@ func found(result Result) string {
 	return strings.Join(ids, " ")
 }
 
-// TestSourcesFailIndependently: Memories and messages are searched concurrently, each only on request. A failure of one does not affect the other's
-// results.
+// TestSourcesFailIndependently: Memories and messages are searched concurrently, each only on request. A failure of one does not affect
+// the other's results.
 func TestSourcesFailIndependently(t *testing.T) {
 	outage := fmt.Errorf("%w: disk full", memory.ErrUnavailable)
 	lateReason := "no answer within the budget (800ms)"

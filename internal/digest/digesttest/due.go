@@ -193,7 +193,7 @@ func (s *suite) calls() storetest.Calls {
 	}
 }
 
-// testUnknownUser: calls for an unknown user are not errors.
+// testUnknownUser: Calls for an unknown user are not errors.
 func testUnknownUser(s *suite) {
 	for name, call := range s.calls() {
 		if err := call(s.Context()); err != nil {

@@ -63,7 +63,7 @@ func testPendingByOwner(s *suite) {
 	s.want("the other namespace", contents(s.pending(elsewhere)), "")
 }
 
-// testPendingOnRequest: messages received while digests were off, or imported as history, stay pending until a digest is requested.
+// testPendingOnRequest: Messages received while digests were off, or imported as history, stay pending until a digest is requested.
 func testPendingOnRequest(s *suite) {
 	s.say(chat(ann, "s"), 0, "off")
 	settled := request(chat(ann, "s"), 10, said(ann, "history"))
@@ -83,7 +83,7 @@ func testPendingOnRequest(s *suite) {
 	s.want("asked", contents(s.query(ann, digest.PendingQuery{Limit: 10})), "on")
 }
 
-// testPendingPeriod: a period includes its beginning and not its end. A time that is zero sets no bound.
+// testPendingPeriod: A period includes its beginning and not its end. A time that is zero sets no bound.
 func testPendingPeriod(s *suite) {
 	a := request(chat(ann, "s"), 10)
 	for i := range 4 {

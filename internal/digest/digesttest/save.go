@@ -198,7 +198,7 @@ func testSaveOfConsideration(s *suite) {
 	s.want("stored", texts(s.found(ann))+texts(s.found(ben))+texts(s.found(elsewhere)), "kept")
 }
 
-// testDeletedSession: findings are deleted with the session whose messages they cover.
+// testDeletedSession: Findings are deleted with the session whose messages they cover.
 func testDeletedSession(s *suite) {
 	s.say(chat(ann, "s"), 10, "a1")
 	c := s.contribution(chat(ann, "s"), finding("covers", 0))

@@ -110,7 +110,7 @@ func testDuplicates(s *suite) {
 	s.want("scheduled", rendered(done.Items), "1:z new notified, 2:z notified")
 }
 
-// testAttributes: attributes are returned byte by byte. An item without a title or attributes keeps the stored ones.
+// testAttributes: Attributes are returned byte by byte. An item without a title or attributes keeps the stored ones.
 func testAttributes(s *suite) {
 	me := ann(direct)
 	odd := "{\"id\": 9007199254740993,\t\"b\":\"\\u00e9<>&\", \"a\":1.50}"

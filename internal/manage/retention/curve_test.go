@@ -31,7 +31,8 @@ func anyMemory(r *rand.Rand) memory.Memory {
 	return m
 }
 
-// TestScoreFallsWithAgeAndRisesWithUse: A score is between 0 and 1, falls with age, and rises with importance and use. An explicit memory keeps at least half of it.
+// TestScoreFallsWithAgeAndRisesWithUse: A score is between 0 and 1, falls with age, and rises with importance and use. An explicit memory
+// keeps at least half of it.
 func TestScoreFallsWithAgeAndRisesWithUse(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2)) // deterministic
 	curve := retention.NewCurve(retention.HalfLives{memory.KindPlan: 7 * day})

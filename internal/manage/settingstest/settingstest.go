@@ -116,7 +116,7 @@ func testKeepsEverything(s *suite) {
 	}
 }
 
-// testUsers: ids and namespaces of users are compared byte by byte.
+// testUsers: Ids and namespaces of users are compared byte by byte.
 func testUsers(s *suite) {
 	users := []memory.User{
 		ann,
@@ -143,7 +143,7 @@ func testUsers(s *suite) {
 	}
 }
 
-// testUpdateConcurrently: no change is lost.
+// testUpdateConcurrently: No change is lost.
 func testUpdateConcurrently(s *suite) {
 	var writers sync.WaitGroup
 	const each = 5

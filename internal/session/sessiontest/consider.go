@@ -221,7 +221,7 @@ func testTakeInSteps(s *suite) {
 	s.expectDue(0, "summarize s1")
 }
 
-// testTakeOnce: concurrent calls take each message once.
+// testTakeOnce: Concurrent calls take each message once.
 func testTakeOnce(s *suite) {
 	scope := direct("ann", "s1")
 	s.add(scope, many("ann", 3)...)
@@ -331,7 +331,7 @@ func testTakeRefused(s *suite) {
 	}
 }
 
-// testTakeWithLeadingContext: the bot's messages before the first message of a person are included, but only the last ones of a bot
+// testTakeWithLeadingContext: The bot's messages before the first message of a person are included, but only the last ones of a bot
 // that talks alone.
 // withIDs gives the messages ids.
 func withIDs(messages ...memory.Message) []memory.Message {

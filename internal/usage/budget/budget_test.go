@@ -115,7 +115,8 @@ func TestBudgetsOfUsersAndNamespace(t *testing.T) {
 	w.wantRefused(ben, 1, memory.BudgetError{Of: memory.BudgetOfUser, Limit: 100, Used: 100, Needed: 1, Until: midnight})
 	w.wantAdmitted(nobody, 50, 50)
 	w.wantRefused(nobody, 1, memory.BudgetError{Of: memory.BudgetOfNamespace, Limit: 250, Used: 250, Needed: 1, Until: midnight})
-	w.wantRefused(memory.User{Namespace: "site", ID: "new"}, 1, memory.BudgetError{Of: memory.BudgetOfNamespace, Limit: 250, Used: 250, Needed: 1, Until: midnight})
+	newcomer := memory.User{Namespace: "site", ID: "new"}
+	w.wantRefused(newcomer, 1, memory.BudgetError{Of: memory.BudgetOfNamespace, Limit: 250, Used: 250, Needed: 1, Until: midnight})
 	w.wantAdmitted(elsewhere, 1_000_000, 1_000_000)
 	standings, err := w.Standings(t.Context(), ann)
 	if err != nil || len(standings) != 2 {

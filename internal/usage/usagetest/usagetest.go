@@ -129,7 +129,7 @@ func testDays(s *suite) {
 	s.want(site, midnight.Add(48*time.Hour))
 }
 
-// testOrder: names are ordered by their bytes.
+// testOrder: Names are ordered by their bytes.
 func testOrder(s *suite) {
 	var want []usage.Sum
 	for _, part := range []string{"Part", "part", "part two", "part_two", "é"} {
@@ -144,7 +144,7 @@ func testOrder(s *suite) {
 	s.want(site, t0, want...)
 }
 
-// testNames: names of namespaces, parts and models are compared byte by byte.
+// testNames: Names of namespaces, parts and models are compared byte by byte.
 func testNames(s *suite) {
 	for i, text := range storetest.Texts() {
 		s.add(call(t0.AddDate(0, 0, i), fmt.Sprint("n", i), text, text), call(t0, text+"n", "part", "model"))

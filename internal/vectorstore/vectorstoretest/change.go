@@ -166,7 +166,7 @@ func testMarkUsed(s *suite) {
 
 func concurrencyTests() []test { return []test{{"Concurrently", testConcurrently}} }
 
-// testConcurrently: users write and read concurrently. Each writer sees what it wrote, and no user sees
+// testConcurrently: Users write and read concurrently. Each writer sees what it wrote, and no user sees
 // another's.
 func testConcurrently(s *suite) {
 	const rounds, writers = 8, 2
