@@ -57,21 +57,21 @@ var errOutage = fmt.Errorf("%w: for a test", memory.ErrUnavailable)
 
 // TestStorageOutageRepeatsTheJob: A job that a storage outage interrupts runs again after the recovery, and ends once.
 func TestStorageOutageRepeatsTheJob(t *testing.T) {
-	for what, fail := range map[string]func(away bool) error{
-		"the job returns the error": func(away bool) error { return map[bool]error{true: errOutage}[away] },
+	for what, fail := range map[string]func(down bool) error{
+		"the job returns the error": func(down bool) error { return map[bool]error{true: errOutage}[down] },
 		"the result is not stored":  func(bool) error { return nil },
-		"the pause is not stored": func(away bool) error {
-			return map[bool]error{true: &memory.TransientError{Err: errors.New("busy")}}[away]
+		"the pause is not stored": func(down bool) error {
+			return map[bool]error{true: &memory.TransientError{Err: errors.New("busy")}}[down]
 		},
-		"the failure is not stored": func(away bool) error { return map[bool]error{true: errors.New("cannot")}[away] },
+		"the failure is not stored": func(down bool) error { return map[bool]error{true: errors.New("cannot")}[down] },
 	} {
 		t.Run(what, func(t *testing.T) {
 			bubble(t, func(b *bench) {
-				var away atomic.Bool
+				var down atomic.Bool
 				var ends, calls atomic.Int32
 				b.store = &faulty{Store: b.store, fault: func(method string) (before, after error) {
 					calls.Add(1)
-					if away.Load() {
+					if down.Load() {
 						return errOutage, nil
 					}
 					if method == "Finish" {
@@ -83,7 +83,7 @@ func TestStorageOutageRepeatsTheJob(t *testing.T) {
 				pool := b.start(func(context.Context, queue.Job) (memory.State, memory.Outcome, error) {
 					runs.Add(1)
 					time.Sleep(time.Second)
-					if err := fail(away.Load()); err != nil {
+					if err := fail(down.Load()); err != nil {
 						return "", memory.Outcome{}, err
 					}
 					return remembered()
@@ -92,7 +92,7 @@ func TestStorageOutageRepeatsTheJob(t *testing.T) {
 				id := b.accept("ann")
 				pool.Wake()
 				synctest.Wait()
-				away.Store(true)
+				down.Store(true)
 				calls.Store(0)
 				time.Sleep(time.Hour)
 				if n := runs.Load(); n != 1 {
@@ -101,7 +101,7 @@ func TestStorageOutageRepeatsTheJob(t *testing.T) {
 				if n := calls.Load(); n > 2*3600/5 {
 					b.Errorf("the store was asked %d times in an hour", n)
 				}
-				away.Store(false)
+				down.Store(false)
 				pool.Wake()
 				time.Sleep(10 * time.Second)
 				synctest.Wait()
@@ -120,13 +120,13 @@ func TestTargetOutageRetriesTheJob(t *testing.T) {
 	bubble(t, func(b *bench) {
 		b.options.MaxAge = time.Minute
 		var runs atomic.Int32
-		var away atomic.Bool
-		away.Store(true)
+		var down atomic.Bool
+		down.Store(true)
 		pool := b.start(func(context.Context, queue.Job) (memory.State, memory.Outcome, error) {
 			if runs.Add(1) > 10_000 {
 				return "", memory.Outcome{}, errors.New("a tight loop")
 			}
-			if away.Load() {
+			if down.Load() {
 				return "", memory.Outcome{}, errOutage
 			}
 			return remembered()
@@ -140,7 +140,7 @@ func TestTargetOutageRetriesTheJob(t *testing.T) {
 		if n := runs.Load(); n < 10 || n > 3600/5+1 {
 			b.Errorf("it ran %d times in an hour", n)
 		}
-		away.Store(false)
+		down.Store(false)
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
 		b.is(id, "ann", memory.StateRemembered)

@@ -140,12 +140,12 @@ func TestBarKeepsJobsFromTheUser(t *testing.T) {
 			b.Errorf("cancelled %q, want %q", lines, want)
 		}
 		close(proceed)
-		meanwhile := b.accept("ben", "ann")
+		duringBar := b.accept("ben", "ann")
 		pool.Wake()
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		b.is(others, "eve", memory.StateRemembered)
-		for _, c := range []memory.Consideration{b.get(group, "ann"), b.get(group, "ben"), b.get(own, "ben"), b.get(meanwhile, "ann")} {
+		for _, c := range []memory.Consideration{b.get(group, "ann"), b.get(group, "ben"), b.get(own, "ben"), b.get(duringBar, "ann")} {
 			if c.State.Final() {
 				b.Errorf("%s of %s ran while its user was barred", c.ID, c.Scope.UserID)
 			}
@@ -156,7 +156,7 @@ func TestBarKeepsJobsFromTheUser(t *testing.T) {
 			if c := b.is(group, person, memory.StateRemembered); c.Attempts != 2 {
 				b.Errorf("%s of %s took %d attempts", group, person, c.Attempts)
 			}
-			b.is(meanwhile, person, memory.StateRemembered)
+			b.is(duringBar, person, memory.StateRemembered)
 		}
 		b.is(own, "ben", memory.StateRemembered)
 	})

@@ -106,7 +106,7 @@ func TestThroughReturnsOtherErrorsUnchanged(t *testing.T) {
 // TestPausesGrowWithOwnFailures: Pauses grow with the work's own failures, and not with an unavailable provider's.
 func TestPausesGrowWithOwnFailures(t *testing.T) {
 	c := retry.Counts[string]{Pauses: retry.Pauses{Min: time.Second, Max: time.Minute}}
-	own, away := errors.New("own"), &memory.TransientError{Err: errors.New("unavailable"), Unavailable: true, RetryAfter: time.Hour}
+	own, unavailable := errors.New("own"), &memory.TransientError{Err: errors.New("unavailable"), Unavailable: true, RetryAfter: time.Hour}
 	about := func(got, want time.Duration) {
 		t.Helper()
 		if got < want/2 || got > want+want/2 || got > c.Pauses.Longest() {
@@ -115,7 +115,7 @@ func TestPausesGrowWithOwnFailures(t *testing.T) {
 	}
 	for _, seconds := range []int{1, 2, 4, 8, 16, 32, 60, 60} {
 		for range 3 {
-			about(c.Failed("a", away), time.Second)
+			about(c.Failed("a", unavailable), time.Second)
 		}
 		about(c.Failed("a", own), time.Duration(seconds)*time.Second)
 	}
@@ -129,8 +129,8 @@ func TestPausesGrowWithOwnFailures(t *testing.T) {
 func TestUnavailableProviderIsProbedOneAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var until time.Time
-		away := true
-		u := retry.Unavailable(func() (time.Time, bool) { return until, away })
+		unavailable := true
+		u := retry.Unavailable(func() (time.Time, bool) { return until, unavailable })
 		check := func(wanted, running, allowed int, wait time.Duration) {
 			t.Helper()
 			if a, w := u.Now(wanted, running); a != allowed || w != wait {
@@ -144,7 +144,7 @@ func TestUnavailableProviderIsProbedOneAtATime(t *testing.T) {
 		check(8, 1, 0, 0)
 		until = time.Time{} // a probe is running
 		check(8, 1, 0, 0)
-		away = false
+		unavailable = false
 		check(8, 1, 8, 0)
 		u = nil
 		check(8, 1, 8, 0)

@@ -14,16 +14,16 @@ func TestSummariesWaitForTheirModel(t *testing.T) {
 		w.parts.Summarizer = j
 		var mu sync.Mutex
 		var until time.Time
-		away := true
+		down := true
 		w.options.Unavailable = func() (time.Time, bool) {
 			mu.Lock()
 			defer mu.Unlock()
-			return until, away
+			return until, down
 		}
 		set := func(next time.Time, is bool) {
 			mu.Lock()
 			defer mu.Unlock()
-			until, away = next, is
+			until, down = next, is
 		}
 		set(time.Now().Add(time.Hour), true)
 		w.restart()

@@ -76,7 +76,7 @@ func TestConsidersAfterSoManyMessages(t *testing.T) {
 			w.say(group("bob"), fmt.Sprint("g", i))
 		}
 		w.say(group("eve"), "not for me")
-		expect("in a group nobody's own number counts", "a1", "a2", "a3", "g0", "g1", "g2", "g3", "g4", "g5", "g6", "g7", "g8", "not for me")
+		expect("in a group no user's own number applies", "a1", "a2", "a3", "g0", "g1", "g2", "g3", "g4", "g5", "g6", "g7", "g8", "not for me")
 	})
 }
 

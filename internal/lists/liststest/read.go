@@ -108,7 +108,7 @@ func testPlaces(s *suite) {
 	s.want("another in the group's session", s.shown(inSession(of("bob", lobby), "s"), ""), "10")
 	s.want("another", s.shown(of("bob", memory.Channel{}), ""), "none")
 	s.want("another with the session's id", s.shown(inSession(of("eve", dm), "s"), ""), "none")
-	s.want("nobody with the session's id", s.shown(inSession(of("", dm), "s"), ""), "none")
+	s.want("without a user, in the session", s.shown(inSession(of("", dm), "s"), ""), "none")
 	// A direct chat without an id sees lists shown to its user outside of any channel, but not the reverse.
 	s.want("a direct chat", s.shown(ann(direct), ""), "0")
 	s.later(time.Minute)

@@ -158,7 +158,7 @@ func (s *suite) must(err error) {
 }
 
 func testStandings(s *suite) {
-	stranger := memory.User{Namespace: site, ID: "stranger"}
+	unknown := memory.User{Namespace: site, ID: "unknown"}
 	check := func(user memory.User, want ...memory.Standing) {
 		s.Helper()
 		got, err := s.Standings(s.Context(), user)
@@ -167,8 +167,8 @@ func testStandings(s *suite) {
 		}
 	}
 	// Memories and bytes are reported without a limit, too, because they are cheap to count.
-	check(stranger, memory.Standing{Quota: memory.QuotaNamespaceMemories}, memory.Standing{Quota: memory.QuotaNamespaceHistory},
-		memory.Standing{Quota: memory.QuotaUserHistory, UserID: "stranger"})
+	check(unknown, memory.Standing{Quota: memory.QuotaNamespaceMemories}, memory.Standing{Quota: memory.QuotaNamespaceHistory},
+		memory.Standing{Quota: memory.QuotaUserHistory, UserID: "unknown"})
 	for i, name := range memory.QuotaNames() {
 		s.allow(name, int64(1000*(i+1)))
 	}

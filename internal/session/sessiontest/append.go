@@ -179,13 +179,13 @@ func testAppendToCurrent(s *suite) {
 			s.Errorf("%q writes to %+v", scope.UserID, done.Session)
 		}
 	}
-	nobody := memory.Scope{Namespace: namespace}
-	one, two := s.add(nobody, said("", "who am I")), s.add(nobody, said("", "who are you"))
+	noUser := memory.Scope{Namespace: namespace}
+	one, two := s.add(noUser, said("", "who am I")), s.add(noUser, said("", "who are you"))
 	if one.Session.ID == two.Session.ID || !two.Created {
 		s.Errorf("callers without a user share %+v", two.Session)
 	}
 	for scope, want := range map[memory.Scope]string{
-		direct("ann", ""): first.Session.ID, lobby("eve", ""): inGroup.Session.ID, lobby("", ""): inGroup.Session.ID, direct("eve", ""): "", nobody: "",
+		direct("ann", ""): first.Session.ID, lobby("eve", ""): inGroup.Session.ID, lobby("", ""): inGroup.Session.ID, direct("eve", ""): "", noUser: "",
 	} {
 		if id, err := s.store.Current(s.Context(), viewer(scope)); err != nil || id != want {
 			s.Errorf("the current session of %+v is %q, %v, want %q", scope, id, err, want)
@@ -201,7 +201,7 @@ func testAppendToCurrent(s *suite) {
 func testAppendAccess(s *suite) {
 	s.add(direct("ann", "hers"), said("ann", "one"))
 	s.add(lobby("ann", "all"), said("ann", "one"))
-	s.add(memory.Scope{Namespace: namespace, SessionID: "nobody's"}, said("", "one"))
+	s.add(memory.Scope{Namespace: namespace, SessionID: "ownerless"}, said("", "one"))
 	if _, _, err := s.store.Switch(s.Context(), viewer(direct("ann", "")), "prepared", s.now); err != nil { // without messages
 		s.Fatal(err)
 	}
@@ -225,8 +225,8 @@ func testAppendAccess(s *suite) {
 		{lobby("", "all"), same},
 		{direct("ann", "all"), fresh},
 		{otherGroup, fresh},
-		{memory.Scope{Namespace: namespace, SessionID: "nobody's"}, same},
-		{memory.Scope{Namespace: namespace, UserID: "ann", SessionID: "nobody's"}, fresh},
+		{memory.Scope{Namespace: namespace, SessionID: "ownerless"}, same},
+		{memory.Scope{Namespace: namespace, UserID: "ann", SessionID: "ownerless"}, fresh},
 	} {
 		done, err := s.store.Append(s.Context(), s.request(test.scope, said(test.scope.UserID, "two")))
 		if test.want == refusal && !refused(err) || test.want != refusal && (err != nil || done.Created != (test.want == fresh)) {

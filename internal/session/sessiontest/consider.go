@@ -82,8 +82,8 @@ func testDueByPause(s *suite) {
 func testNotDue(s *suite) {
 	s.rules.MemorizeEvery, s.rules.SummarizeAfter = 1, 0
 	s.add(direct("ann", "bot"), answered("good morning"))
-	nobody := memory.Scope{Namespace: namespace, SessionID: "nobody"}
-	s.add(nobody, said("", "one"), answered("two"))
+	noUser := memory.Scope{Namespace: namespace, SessionID: "ownerless"}
+	s.add(noUser, said("", "one"), answered("two"))
 	a := s.request(direct("ann", "history"), said("ann", "one"), answered("two"))
 	a.Settled = true
 	s.do(a)

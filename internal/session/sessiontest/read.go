@@ -65,7 +65,7 @@ func testMessages(s *suite) {
 		s.add(scope, said("ann", fmt.Sprint(i)))
 	}
 	s.add(direct("ann", "s2"), said("ann", "elsewhere"))
-	nora, nobody := "nora", "nobody"
+	nora, absent := "nora", "absent"
 	for _, test := range []struct {
 		query session.MessageQuery
 		want  string
@@ -81,7 +81,7 @@ func testMessages(s *suite) {
 		{session.MessageQuery{Limit: 2, Start: 100, NewestFirst: true}, "[5 4 3 2 1 0]", 3},
 		{session.MessageQuery{Limit: 2, AgentID: &nora}, "[0 2 4]", 2},
 		{session.MessageQuery{Limit: 2, AgentID: &nora, NewestFirst: true, Start: 4}, "[2 0]", 1},
-		{session.MessageQuery{Limit: 2, AgentID: &nobody}, "[]", 1},
+		{session.MessageQuery{Limit: 2, AgentID: &absent}, "[]", 1},
 	} {
 		got, pages, total := s.pages(scope, test.query)
 		if fmt.Sprint(got) != test.want || pages != test.pages || total != int64(len(got)) {
@@ -148,7 +148,7 @@ func testWindow(s *suite) {
 	s.do(a)
 	scope.AgentID = "olga"
 	s.add(scope, said("ann", "four"))
-	olga, nobody := "olga", "nobody"
+	olga, absent := "olga", "absent"
 	for _, test := range []struct {
 		query session.WindowQuery
 		want  string
@@ -159,7 +159,7 @@ func testWindow(s *suite) {
 		{session.WindowQuery{Limit: 100, Tools: true}, "[one tool two three four]"},
 		{session.WindowQuery{Limit: 100, System: true}, "[one system two three four]"},
 		{session.WindowQuery{Limit: 100, AgentID: &olga}, "[four]"},
-		{session.WindowQuery{Limit: 100, AgentID: &nobody}, "[]"},
+		{session.WindowQuery{Limit: 100, AgentID: &absent}, "[]"},
 	} {
 		w, err := s.store.Window(s.Context(), viewer(scope), "s1", test.query)
 		if err != nil || fmt.Sprint(contents(w.Messages)) != test.want || w.Session.Last != 7 || w.Summary != nil {
@@ -272,7 +272,7 @@ func testList(s *suite) {
 		{lobby("ann", "group-1"), "ann"},
 		{direct("ben", "ben-direct"), "ben"},
 		{memory.Scope{Namespace: namespace, UserID: "ann", SessionID: "ann-plain"}, "ann"},
-		{memory.Scope{Namespace: namespace, SessionID: "nobody"}, ""},
+		{memory.Scope{Namespace: namespace, SessionID: "ownerless"}, ""},
 		{lobby("ben", "group-2"), "ben"},
 		{lobby("", "group-3"), ""},
 		{memory.Scope{Namespace: "elsewhere", UserID: "ann", SessionID: "elsewhere"}, "ann"},
@@ -308,7 +308,7 @@ func testList(s *suite) {
 		{unnamed, nil},
 		{everywhere, []string{"ann-direct", "ann-plain", "group-1"}},
 		{viewer(memory.Scope{Namespace: namespace, UserID: "ann"}), []string{"ann-plain"}},
-		{viewer(memory.Scope{Namespace: namespace}), []string{"nobody"}},
+		{viewer(memory.Scope{Namespace: namespace}), []string{"ownerless"}},
 		{blind, nil},
 		{blindInGroup, nil},
 	} {

@@ -132,9 +132,9 @@ func testForgetInGroups(s *suite) {
 	s.later(time.Minute)
 	s.add(scope, first, answered("to ben"), said("ann", "three"))
 	s.add(lobby("ann", "hers"), said("ann", "alone"))
-	s.add(lobby("", "bot"), answered("to nobody"))
+	s.add(lobby("", "bot"), answered("to no user"))
 	s.add(lobby("ann", "bot"), said("ann", "thanks"))
-	s.add(lobby("", "unsigned"), said("", "somebody's words"), said("ann", "mine"))
+	s.add(lobby("", "unsigned"), said("", "unsigned words"), said("ann", "mine"))
 	o := s.older(scope)
 	summary := session.Summary{Text: "ann said one", Last: 3, Messages: 3, MadeBy: "test", At: s.now}
 	s.save(scope, o.Revision, summary)
@@ -146,7 +146,7 @@ func testForgetInGroups(s *suite) {
 	s.expect(scope, "two", "to ben")
 	s.gone(lobby("ben", "hers"))
 	s.gone(lobby("ben", "bot")) // the bot named no recipient, but only ben took part
-	s.expect(lobby("ben", "unsigned"), "somebody's words")
+	s.expect(lobby("ben", "unsigned"), "unsigned words")
 	got := s.get(scope)
 	if got.Messages != 2 || got.UserMessages != 1 || got.Unconsidered != 1 || !slices.Equal(got.Participants, []string{"ben"}) ||
 		!got.FirstSaidAt.Equal(t0) || !got.LastSaidAt.Equal(first.Time) {

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { leaks.Main(m) }
 var (
 	ann       = memory.User{Namespace: "site", ID: "ann"}
 	ben       = memory.User{Namespace: "site", ID: "ben"}
-	nobody    = memory.User{Namespace: "site"}
+	noUser    = memory.User{Namespace: "site"}
 	elsewhere = memory.User{Namespace: "elsewhere", ID: "ann"}
 	noon      = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 )
@@ -113,8 +113,8 @@ func TestBudgetsOfUsersAndNamespace(t *testing.T) {
 	w.wantAdmitted(ann, 9, 9) // a call that still fits is admitted
 	w.wantAdmitted(ben, 60, 100)
 	w.wantRefused(ben, 1, memory.BudgetError{Of: memory.BudgetOfUser, Limit: 100, Used: 100, Needed: 1, Until: midnight})
-	w.wantAdmitted(nobody, 50, 50)
-	w.wantRefused(nobody, 1, memory.BudgetError{Of: memory.BudgetOfNamespace, Limit: 250, Used: 250, Needed: 1, Until: midnight})
+	w.wantAdmitted(noUser, 50, 50)
+	w.wantRefused(noUser, 1, memory.BudgetError{Of: memory.BudgetOfNamespace, Limit: 250, Used: 250, Needed: 1, Until: midnight})
 	newcomer := memory.User{Namespace: "site", ID: "new"}
 	w.wantRefused(newcomer, 1, memory.BudgetError{Of: memory.BudgetOfNamespace, Limit: 250, Used: 250, Needed: 1, Until: midnight})
 	w.wantAdmitted(elsewhere, 1_000_000, 1_000_000)
@@ -122,7 +122,7 @@ func TestBudgetsOfUsersAndNamespace(t *testing.T) {
 	if err != nil || len(standings) != 2 {
 		t.Fatalf("%+v, %v", standings, err)
 	}
-	want := budget.Standing{User: nobody, Limit: 250, Count: budget.Count{Tokens: 250, Refused: 2}, RefusedUsers: 2, Until: midnight}
+	want := budget.Standing{User: noUser, Limit: 250, Count: budget.Count{Tokens: 250, Refused: 2}, RefusedUsers: 2, Until: midnight}
 	if got := standings[0]; got != want {
 		t.Errorf("the namespace: %+v, want %+v", got, want)
 	}
@@ -220,7 +220,7 @@ func TestStorageOutageRefusesLimitedCalls(t *testing.T) {
 	if _, err := meter.Reserve(usage.WithUser(t.Context(), ann), 1); !errors.Is(err, memory.ErrUnavailable) {
 		t.Errorf("with a limit: %v", err)
 	}
-	if settle, err := meter.Reserve(usage.WithUser(t.Context(), nobody), 1); err != nil { // it has no limit
+	if settle, err := meter.Reserve(usage.WithUser(t.Context(), noUser), 1); err != nil { // it has no limit
 		t.Errorf("without a limit: %v", err)
 	} else {
 		settle(1)

@@ -32,16 +32,16 @@ func testIsolation(s *suite) {
 	if seen := s.snapshot(ann); len(seen) != 0 {
 		s.Errorf("ann still sees %+v", seen)
 	}
-	stranger := memory.User{Namespace: "tenant/site", ID: "eve"}
-	if seen := s.snapshot(stranger); len(seen) != 0 {
+	unknown := memory.User{Namespace: "tenant/site", ID: "eve"}
+	if seen := s.snapshot(unknown); len(seen) != 0 {
 		s.Errorf("an unknown user sees %+v", seen)
 	}
 	for what, err := range map[string]error{
 		"Get": func() error {
-			_, err := s.store.Get(s.Context(), stranger, shared[0].Memory.ID, memory.Everything())
+			_, err := s.store.Get(s.Context(), unknown, shared[0].Memory.ID, memory.Everything())
 			return err
 		}(),
-		"Delete": s.store.Delete(s.Context(), stranger, shared[0].Memory.ID, memory.Everything()),
+		"Delete": s.store.Delete(s.Context(), unknown, shared[0].Memory.ID, memory.Everything()),
 	} {
 		if !isNotFound(err) {
 			s.Errorf("%s by an unknown user: %v", what, err)

@@ -69,7 +69,7 @@ func TestSummarize(t *testing.T) {
 		"too long twice":              {answers: []any{summary(long), summary(long)}, want: strings.TrimSpace(strings.Repeat("很长的一行\n", 8))},
 		"one line too long":           {answers: []any{summary(strings.Repeat("长", 51)), summary(strings.Repeat("长", 51))}, want: strings.Repeat("长", 49) + "…"},
 		"nothing to add":              {answers: []any{summary("")}, want: "用户: 我叫小明"},
-		"away":                        {answers: []any{transient}, err: transient},
+		"unavailable":                 {answers: []any{transient}, err: transient},
 		"unavailable the second time": {answers: []any{"nonsense", transient}, err: transient},
 		"refused":                     {answers: []any{llm.ErrBlocked}, err: llm.ErrBlocked},
 	} {
