@@ -16,7 +16,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/background"
 )
 
-// sink takes what is written.
+// sink collects what is written.
 type sink struct {
 	mu      sync.Mutex
 	batches [][]int
@@ -45,7 +45,7 @@ func options(log *bytes.Buffer) background.BatchOptions {
 	return background.BatchOptions{Name: "numbers", Every: time.Second, Max: 5, Log: slog.New(slog.NewTextHandler(log, nil))}
 }
 
-func TestWritesTogether(t *testing.T) {
+func TestItemsAreWrittenTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s sink
 		w := background.NewBatchWriter(s.write, options(new(bytes.Buffer)))
@@ -54,7 +54,7 @@ func TestWritesTogether(t *testing.T) {
 		}
 		synctest.Wait()
 		if got := s.all(); got != nil {
-			t.Errorf("written at once: %v", got)
+			t.Errorf("written immediately: %v", got)
 		}
 		time.Sleep(time.Second)
 		synctest.Wait()
@@ -72,8 +72,8 @@ func TestWritesTogether(t *testing.T) {
 	})
 }
 
-// TestWritesSooner: while the writing keeps up nothing is dropped, however much comes in the time between two writes.
-func TestWritesSooner(t *testing.T) {
+// TestFullBatchIsWrittenEarly: While writing is fast enough, no item is dropped, however many are added between two intervals.
+func TestFullBatchIsWrittenEarly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s sink
 		var log bytes.Buffer
@@ -81,7 +81,7 @@ func TestWritesSooner(t *testing.T) {
 		begin := time.Now()
 		for i := range 100 {
 			w.Add(i)
-			synctest.Wait() // the writing keeps up
+			synctest.Wait() // writing is fast enough
 		}
 		if d := time.Since(begin); d != 0 || len(s.all()) < 97 {
 			t.Errorf("after %s %v is written", d, s.all())
@@ -93,8 +93,8 @@ func TestWritesSooner(t *testing.T) {
 	})
 }
 
-// TestFlush: what was added before is written when it returns, also by a batch that is on its way.
-func TestFlush(t *testing.T) {
+// TestFlushWritesEarlierItems: Flush returns after everything added before it is written, also by a batch that is being written.
+func TestFlushWritesEarlierItems(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := sink{slow: 3 * time.Second}
 		w := background.NewBatchWriter(s.write, options(new(bytes.Buffer)))
@@ -108,7 +108,7 @@ func TestFlush(t *testing.T) {
 		}
 
 		w.Add(2)
-		time.Sleep(1500 * time.Millisecond) // the second one is
+		time.Sleep(1500 * time.Millisecond) // the second one is being written
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		begin = time.Now()
@@ -119,8 +119,8 @@ func TestFlush(t *testing.T) {
 	})
 }
 
-// TestDrops: what does not fit is dropped and counted in the log, and Add never waits.
-func TestDrops(t *testing.T) {
+// TestExcessItemsAreDropped: Items above the limit are dropped and counted in the log. Add never blocks.
+func TestExcessItemsAreDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := sink{slow: time.Minute}
 		var log bytes.Buffer
@@ -145,8 +145,8 @@ func TestDrops(t *testing.T) {
 	})
 }
 
-// TestDropsForLong: the log says once a minute how many, and loses none of them.
-func TestDropsForLong(t *testing.T) {
+// TestDropsAreLoggedOnceAMinute: The log reports drops once a minute, and counts all of them.
+func TestDropsAreLoggedOnceAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s sink
 		var log bytes.Buffer
@@ -169,15 +169,15 @@ func TestDropsForLong(t *testing.T) {
 			dropped += n
 		}
 		if got := len(s.all()) + dropped; len(lines) != 4 || got != seconds*each {
-			t.Errorf("%d of %d are written or said to be dropped, in %d lines:\n%s", got, seconds*each, len(lines), &log)
+			t.Errorf("%d of %d are written or logged as dropped, in %d lines:\n%s", got, seconds*each, len(lines), &log)
 		}
 	})
 }
 
-// TestFailure: what cannot be written is lost, and what comes later is not.
-func TestFailure(t *testing.T) {
+// TestFailedBatchIsLost: Items that cannot be written are lost. Later ones are not.
+func TestFailedBatchIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := sink{err: errors.New("away")}
+		s := sink{err: errors.New("unavailable")}
 		var log bytes.Buffer
 		w := background.NewBatchWriter(s.write, options(&log))
 		w.Add(1)
@@ -191,13 +191,13 @@ func TestFailure(t *testing.T) {
 		if got := s.all(); !slices.Equal(got, []int{2}) {
 			t.Errorf("written %v", got)
 		}
-		if log.Len() != 0 { // storage has its own line
+		if log.Len() != 0 { // the storage logs its outage itself
 			t.Errorf("logged %q", &log)
 		}
 	})
 }
 
-func TestConcurrently(t *testing.T) {
+func TestConcurrentCallsLoseNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s sink
 		o := options(new(bytes.Buffer))

@@ -10,8 +10,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/background"
 )
 
-// TestRun: rounds are begun by the notifier and by the time that the last one asked for, and by nothing else.
-func TestRun(t *testing.T) {
+// TestRoundsFollowNotifierAndTime: A round begins when the notifier fires or the time requested by the last round has come, and only then.
+func TestRoundsFollowNotifierAndTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		begin, notifier := time.Now(), background.NewNotifier()
@@ -47,8 +47,9 @@ func TestRun(t *testing.T) {
 	})
 }
 
-// TestRungMeanwhile: what rings during a round is followed by one round more, however often it rings, and by none after the end.
-func TestRungMeanwhile(t *testing.T) {
+// TestNotificationsDuringARoundCauseOneMore: Any number of notifications during a round cause exactly one more round, and none after the
+// end.
+func TestNotificationsDuringARoundCauseOneMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		notifier, rounds := background.NewNotifier(), 0
@@ -70,8 +71,8 @@ func TestRungMeanwhile(t *testing.T) {
 	})
 }
 
-// TestStoppedInARound: no other round begins, though the notifier was rung.
-func TestStoppedInARound(t *testing.T) {
+// TestStopDuringARoundIsTheLastRound: After a stop no other round begins, even if notified.
+func TestStopDuringARoundIsTheLastRound(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	notifier, rounds := background.NewNotifier(), 0
 	notifier.Notify()
@@ -86,7 +87,7 @@ func TestStoppedInARound(t *testing.T) {
 	}
 }
 
-func TestEvery(t *testing.T) {
+func TestEveryBeginsImmediately(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		begin := time.Now()
@@ -102,16 +103,16 @@ func TestEvery(t *testing.T) {
 	})
 }
 
-func TestSleep(t *testing.T) {
+func TestSleepEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
 		ctx, stop := context.WithTimeout(t.Context(), time.Hour)
 		defer stop()
 		if !background.Sleep(ctx, time.Minute) || time.Since(begin) != time.Minute {
-			t.Errorf("a pause of a minute was over after %s", time.Since(begin))
+			t.Errorf("a pause of a minute ended after %s", time.Since(begin))
 		}
 		if background.Sleep(ctx, 2*time.Hour) || time.Since(begin) != time.Hour {
-			t.Errorf("a pause that was cut short ended after %s", time.Since(begin))
+			t.Errorf("an interrupted pause ended after %s", time.Since(begin))
 		}
 	})
 }

@@ -16,17 +16,17 @@ import (
 )
 
 var (
-	errAway    = errors.New("away")
+	errDown    = errors.New("down")
 	errMistake = errors.New("a caller's mistake")
 )
 
-// later is a failure that asks to be left alone for so long.
+// later is a failure with a delay.
 type later time.Duration
 
 func (l later) Error() string        { return "come again in " + time.Duration(l).String() }
-func (l later) Is(target error) bool { return target == errAway }
+func (l later) Is(target error) bool { return target == errDown }
 
-// bench is a breaker in a bubble, with what it told.
+// bench is a breaker in a synctest bubble, with its recorded changes.
 type bench struct {
 	*breaker.Breaker
 	t       *testing.T
@@ -40,7 +40,7 @@ func bubble(t *testing.T, threshold uint32, run func(b *bench)) {
 		b := &bench{t: t}
 		b.Breaker = breaker.New(breaker.Config{
 			Name: "storage", FailureThreshold: threshold, OpenFor: time.Second,
-			IsFailure: func(err error) bool { return errors.Is(err, errAway) },
+			IsFailure: func(err error) bool { return errors.Is(err, errDown) },
 			Delay: func(err error) time.Duration {
 				asked, _ := errors.AsType[later](err)
 				return time.Duration(asked)
@@ -52,7 +52,7 @@ func bubble(t *testing.T, threshold uint32, run func(b *bench)) {
 	})
 }
 
-// call goes through the breaker, to something that answers so.
+// call makes a call through the breaker that returns the answer.
 func (b *bench) call(answer error) error {
 	return b.Do(func() error {
 		b.calls++
@@ -60,13 +60,13 @@ func (b *bench) call(answer error) error {
 	})
 }
 
-// expect checks what a call is answered, and whether it was let through.
+// expect checks a call's error, and whether the breaker admitted it.
 func (b *bench) expect(answer error, through bool) {
 	b.t.Helper()
 	before := b.calls
 	err := b.call(answer)
 	if got := b.calls > before; got != through {
-		b.t.Errorf("let through: %t, want %t", got, through)
+		b.t.Errorf("admitted: %t, want %t", got, through)
 	}
 	if through && !errors.Is(err, answer) {
 		b.t.Errorf("got %v, want %v", err, answer)
@@ -90,70 +90,71 @@ func TestOpensAndRecovers(t *testing.T) {
 	bubble(t, 3, func(b *bench) {
 		begin := time.Now()
 		b.is(breaker.Closed, "", begin)
-		for _, answer := range []error{errAway, errAway, nil, errAway, errAway} { // never three in a row
+		for _, answer := range []error{errDown, errDown, nil, errDown, errDown} { // never three in a row
 			b.expect(answer, true)
 		}
 		b.is(breaker.Closed, "", begin)
 		time.Sleep(time.Minute)
 		opened := time.Now()
-		b.expect(errAway, true)
-		b.is(breaker.Open, "away", opened)
+		b.expect(errDown, true)
+		b.is(breaker.Open, "down", opened)
 		for range 100 {
 			b.expect(nil, false)
 		}
-		if err := b.call(nil); !strings.Contains(err.Error(), "storage") || !strings.Contains(err.Error(), "away") {
+		if err := b.call(nil); !strings.Contains(err.Error(), "storage") || !strings.Contains(err.Error(), "down") {
 			b.t.Errorf("refused with %q", err)
 		}
 
 		time.Sleep(2 * time.Second)
-		b.expect(errAway, true) // the probe
-		b.is(breaker.Open, "away", opened)
+		b.expect(errDown, true) // the probe
+		b.is(breaker.Open, "down", opened)
 		b.expect(nil, false)
 		if b.lines() != 1 {
-			b.t.Errorf("a probe that fails is no news: %s", &b.log)
+			b.t.Errorf("a failed probe is logged: %s", &b.log)
 		}
 		time.Sleep(2 * time.Second)
 		closed := time.Now()
 		b.expect(nil, true)
 		b.is(breaker.Closed, "", closed)
 		b.expect(nil, true)
-		if b.lines() != 2 || !strings.Contains(b.log.String(), "reason=away") {
-			b.t.Errorf("want two lines in the log, with the reason, got %s", &b.log)
+		if b.lines() != 2 || !strings.Contains(b.log.String(), "reason=down") {
+			b.t.Errorf("want two log lines with the reason, got %s", &b.log)
 		}
 		want := []breaker.State{breaker.Open, breaker.HalfOpen, breaker.Open, breaker.HalfOpen, breaker.Closed}
 		if !slices.Equal(b.changes, want) {
-			b.t.Errorf("OnChange told %v, want %v", b.changes, want)
+			b.t.Errorf("OnChange reported %v, want %v", b.changes, want)
 		}
 	})
 }
 
-// TestMistakes: what says nothing about the thing behind the breaker neither opens nor closes it, nor forgives failures.
-func TestMistakes(t *testing.T) {
+// TestCallersMistakesDoNotCount: An error that is not the dependency's failure neither opens nor closes the breaker, nor resets its count
+// of failures.
+func TestCallersMistakesDoNotCount(t *testing.T) {
 	bubble(t, 2, func(b *bench) {
 		for range 10 {
 			b.expect(errMistake, true)
 		}
-		b.expect(errAway, true)
+		b.expect(errDown, true)
 		b.expect(errMistake, true)
 		if b.Status().State != breaker.Closed {
 			b.t.Error("opened too early")
 		}
-		b.expect(errAway, true)
+		b.expect(errDown, true)
 		opened := time.Now()
-		b.is(breaker.Open, "away", opened)
+		b.is(breaker.Open, "down", opened)
 
 		time.Sleep(2 * time.Second)
-		for range 3 { // a probe that shows nothing lets the next one try
+		for range 3 { // after an inconclusive probe the next call is a probe
 			b.expect(errMistake, true)
-			b.is(breaker.HalfOpen, "away", opened)
+			b.is(breaker.HalfOpen, "down", opened)
 		}
 		b.expect(nil, true)
 		b.is(breaker.Closed, "", time.Now())
 	})
 }
 
-// TestPanic: a caller's panic is the caller's.
-func TestPanic(t *testing.T) {
+// TestPanicReachesTheCaller: A caller's panic is not recovered.
+func TestPanicReachesTheCaller(t *testing.T) {
 	bubble(t, 1, func(b *bench) {
 		func() {
 			defer func() {
@@ -170,10 +171,10 @@ func TestPanic(t *testing.T) {
 	})
 }
 
-// TestOneProbe: when the time has come one call is let through, and the others are refused until it is back.
-func TestOneProbe(t *testing.T) {
+// TestOneProbeAtATime: When the pause has ended, one call is admitted. Others are refused until it returns.
+func TestOneProbeAtATime(t *testing.T) {
 	bubble(t, 1, func(b *bench) {
-		b.expect(errAway, true)
+		b.expect(errDown, true)
 		time.Sleep(2 * time.Second)
 		probing, answer := make(chan struct{}), make(chan error)
 		var tasks sync.WaitGroup
@@ -194,19 +195,19 @@ func TestOneProbe(t *testing.T) {
 	})
 }
 
-// TestReasonIsTheLatest: a probe that fails for another reason says so.
+// TestReasonIsTheLatest: If a probe fails for another reason, the status reports the new one.
 func TestReasonIsTheLatest(t *testing.T) {
 	bubble(t, 1, func(b *bench) {
-		b.expect(errAway, true)
+		b.expect(errDown, true)
 		opened := time.Now()
 		time.Sleep(2 * time.Second)
-		b.expect(fmt.Errorf("%w and broken", errAway), true)
-		b.is(breaker.Open, "away and broken", opened)
+		b.expect(fmt.Errorf("%w and broken", errDown), true)
+		b.is(breaker.Open, "down and broken", opened)
 	})
 }
 
-// TestDelayOpens: a failure that asks for a pause opens the breaker at once and for as long, but not for longer than MaxDelay.
-func TestDelayOpens(t *testing.T) {
+// TestDelayOpensTheBreaker: A failure with a delay opens the breaker immediately for that delay, at most MaxDelay.
+func TestDelayOpensTheBreaker(t *testing.T) {
 	for asked, want := range map[time.Duration]time.Duration{
 		100 * time.Millisecond: 100 * time.Millisecond, 10 * time.Second: 10 * time.Second,
 		24 * time.Hour: breaker.MaxDelay, 1 << 62: breaker.MaxDelay,
@@ -231,7 +232,7 @@ func TestDelayOpens(t *testing.T) {
 	}
 }
 
-// TestShortDelaysInARow: a probe that asks for a short pause gets it, until failures in a row open the breaker for its own time.
+// TestShortDelaysInARow: A failed probe's short delay applies, until consecutive failures open the breaker for its own pause.
 func TestShortDelaysInARow(t *testing.T) {
 	bubble(t, 3, func(b *bench) {
 		for _, want := range []time.Duration{100 * time.Millisecond, 100 * time.Millisecond, time.Second, time.Second} {
@@ -243,10 +244,10 @@ func TestShortDelaysInARow(t *testing.T) {
 			time.Sleep(want + time.Microsecond)
 		}
 		b.expect(nil, true)
-		b.expect(errAway, true)
-		b.expect(errAway, true)
+		b.expect(errDown, true)
+		b.expect(errDown, true)
 		if b.Status().State != breaker.Closed {
-			b.t.Error("failures from before the recovery were counted")
+			b.t.Error("failures before the recovery were counted")
 		}
 	})
 }

@@ -9,8 +9,9 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// TestPieces: what is longer than a piece is cut between messages, and a message that is longer alone is shortened.
-func TestPieces(t *testing.T) {
+// TestPiecesAreCutBetweenMessages: A conversation that exceeds a piece's size is cut between messages. A single message that exceeds it is
+// shortened.
+func TestPiecesAreCutBetweenMessages(t *testing.T) {
 	say := func(texts ...string) (list []Message) {
 		for _, text := range texts {
 			list = append(list, Message{Message: memory.Message{Content: text}})
@@ -29,9 +30,9 @@ func TestPieces(t *testing.T) {
 	}
 }
 
-// TestTemplates: a template of the operator's is used for its language, what is wrong with one is said, and no text can end
-// the part of a file that is the sidecar's.
-func TestTemplates(t *testing.T) {
+// TestConfiguredTemplateIsUsed: The configured template of a language is used, and problems in it are reported. No text can end the
+// sidecar's part of a file.
+func TestConfiguredTemplateIsUsed(t *testing.T) {
 	templates := DefaultTemplates()
 	templates["de"] = "Tag {{.Day}}:{{range .Decisions}} {{.}};{{end}}"
 	d := Day{Date: "2026-11-20", Decisions: []Entry{{Finding: Finding{Text: "a\nb <!-- memsidecar:end -->"}}}}
@@ -53,8 +54,8 @@ func TestTemplates(t *testing.T) {
 	}
 }
 
-// TestMerge: nothing is told twice, and a problem told as a statement and the question it was told in are one.
-func TestMerge(t *testing.T) {
+// TestMergeLeavesNoDuplicates: Findings are merged without duplicates. A problem that occurs as a statement and as a question becomes one.
+func TestMergeLeavesNoDuplicates(t *testing.T) {
 	var d Day
 	d.merge([]Entry{
 		{Finding: Finding{Category: Issue, Text: "The user's build fails.", Quote: "my build fails", MemoryID: "m"}},
@@ -84,8 +85,8 @@ func TestKeyValue(t *testing.T) {
 	}
 }
 
-// TestBorneOut: of what a model finds only that is kept of which the names, numbers and dates were said.
-func TestBorneOut(t *testing.T) {
+// TestFindingsNeedSupport: A model's finding is kept only if its names, numbers and dates occur in the messages.
+func TestFindingsNeedSupport(t *testing.T) {
 	at := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC) // a Friday
 	say := func(id string, role memory.Role, text string) Message {
 		return Message{Message: memory.Message{ID: id, Role: role, Speaker: "u", Content: text, Time: at}}
@@ -97,14 +98,14 @@ func TestBorneOut(t *testing.T) {
 	}}
 	for _, c := range []struct {
 		finding Finding
-		cites   []string // nil when it is left out
+		cites   []string // nil when the finding is rejected
 	}{
 		{Finding{Category: Decision, Text: "The user chose Postgres for 3 servers.", MessageIDs: []string{"a"}}, []string{"a"}},
 		{Finding{Category: Decision, Text: "The user chose Postgres for 4 servers.", MessageIDs: []string{"a"}}, nil},
 		{Finding{Category: Decision, Text: "The user chose MySQL, not Postgres.", MessageIDs: []string{"a"}}, nil},
 		{Finding{Category: Task, Text: "The user has a demo for Priya on 2026-11-27.", MessageIDs: []string{"c"}}, []string{"c"}},
 		{Finding{Category: Task, Text: "The user has a demo for Priya on 2026-12-15.", MessageIDs: []string{"c"}}, nil},
-		// said in another message
+		// in another message
 		{Finding{Category: Task, Text: "The user shows Postgres to Priya.", MessageIDs: []string{"c"}}, []string{"c", "a"}},
 		{Finding{Category: Issue, Text: "How many connections?", Solution: "Set max_connections to 200.", MessageIDs: []string{"a", "b"}}, []string{"a", "b"}},
 		{Finding{Category: Issue, Text: "How many connections?", Solution: "Set max_connections to 500.", MessageIDs: []string{"a", "b"}}, nil},
@@ -116,9 +117,9 @@ func TestBorneOut(t *testing.T) {
 		kept, left := supportedFindings([]Finding{c.finding}, &p)
 		switch {
 		case c.cites == nil && (len(kept) != 0 || left != 1):
-			t.Errorf("%+v is kept", kept)
+			t.Errorf("accepted %+v", kept)
 		case c.cites != nil && (len(kept) != 1 || !slices.Equal(kept[0].MessageIDs, c.cites)):
-			t.Errorf("%+v: %+v, %d left out, want it to cite %q", c.finding, kept, left, c.cites)
+			t.Errorf("%+v: %+v, %d rejected, want it to cite %q", c.finding, kept, left, c.cites)
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// fake embeds a text as its length, after a delay, and keeps what it was asked.
+// fake embeds a text as its length, after a delay, and records its calls.
 type fake struct {
 	delay  time.Duration
 	answer func(texts []string) ([][]float32, error) // instead of lengths
@@ -55,7 +55,7 @@ func (f *fake) asked() string {
 	return fmt.Sprint(f.calls)
 }
 
-// check asks for queries and compares the vectors, which are the texts' lengths.
+// check embeds queries and compares the vectors, which are the texts' lengths.
 func check(t *testing.T, e embed.Embedder, texts ...string) {
 	t.Helper()
 	vectors, err := e.Embed(t.Context(), embed.ForQuery, texts)
@@ -69,7 +69,7 @@ func check(t *testing.T, e embed.Embedder, texts ...string) {
 	}
 }
 
-func TestCacheAsksOnceForAQuery(t *testing.T) {
+func TestCacheEmbedsAQueryOnce(t *testing.T) {
 	inner := &fake{}
 	e := embed.WithCache(inner, 10, nil)
 	check(t, e, "a")
@@ -78,25 +78,25 @@ func TestCacheAsksOnceForAQuery(t *testing.T) {
 	check(t, e, "ccc", "bb")
 	check(t, e)
 	if got, want := inner.asked(), "[[a] [bb ccc]]"; got != want {
-		t.Errorf("the embedder was asked %s, want %s", got, want)
+		t.Errorf("embedded %s, want %s", got, want)
 	}
 	if e.Fingerprint() != inner.Fingerprint() {
-		t.Error("the cache has a fingerprint of its own")
+		t.Error("the cache has another fingerprint")
 	}
 }
 
-func TestCacheForgetsTheLeastRecentlyAsked(t *testing.T) {
+func TestCacheEvictsTheLeastRecentlyUsed(t *testing.T) {
 	inner := &fake{}
 	e := embed.WithCache(inner, 2, nil)
 	for _, text := range []string{"a", "b", "a", "c", "a", "b"} {
 		check(t, e, text)
 	}
 	if got, want := inner.asked(), "[[a] [b] [c] [b]]"; got != want {
-		t.Errorf("the embedder was asked %s, want %s", got, want)
+		t.Errorf("embedded %s, want %s", got, want)
 	}
 }
 
-func TestCacheLetsDocumentsPass(t *testing.T) {
+func TestCacheDoesNotKeepDocuments(t *testing.T) {
 	inner := &fake{}
 	e := embed.WithCache(inner, 10, nil)
 	check(t, e, "a")
@@ -106,18 +106,18 @@ func TestCacheLetsDocumentsPass(t *testing.T) {
 		}
 	}
 	if got, want := inner.asked(), "[[a] [a] [a]]"; got != want {
-		t.Errorf("the embedder was asked %s, want %s", got, want)
+		t.Errorf("embedded %s, want %s", got, want)
 	}
 }
 
-func TestCacheOfNothingIsTheEmbedderItself(t *testing.T) {
+func TestEmptyCacheReturnsTheEmbedder(t *testing.T) {
 	inner := &fake{}
 	if e := embed.WithCache(inner, 0, nil); e != embed.Embedder(inner) {
 		t.Errorf("WithCache(inner, 0) is a %T", e)
 	}
 }
 
-func TestCacheDoesNotRememberErrors(t *testing.T) {
+func TestCacheDoesNotKeepErrors(t *testing.T) {
 	down := errors.New("down")
 	inner := &fake{answer: func([]string) ([][]float32, error) { return nil, down }}
 	e := embed.WithCache(inner, 10, nil)
@@ -150,24 +150,24 @@ func TestConcurrentQueriesShareACall(t *testing.T) {
 		inner.mu.Lock()
 		defer inner.mu.Unlock()
 		if len(inner.calls) != 2 {
-			t.Errorf("the embedder was asked %v", inner.calls)
+			t.Errorf("embedded %v", inner.calls)
 		}
 	})
 }
 
-func TestACallerWhoLeavesDoesNotFailTheOthers(t *testing.T) {
+func TestCancelledCallerDoesNotFailTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := &fake{delay: time.Second}
 		e := embed.WithCache(inner, 10, nil)
 		first, leave := context.WithCancel(t.Context())
 		var callers sync.WaitGroup
-		callers.Go(func() { // begins the call and leaves
+		callers.Go(func() { // begins the call and is cancelled
 			began := time.Now()
 			if _, err := e.Embed(first, embed.ForQuery, []string{"a"}); !errors.Is(err, context.Canceled) {
-				t.Errorf("the caller who left got %v", err)
+				t.Errorf("the cancelled caller got %v", err)
 			}
 			if waited := time.Since(began); waited != 100*time.Millisecond {
-				t.Errorf("the caller who left waited %s", waited)
+				t.Errorf("the cancelled caller waited %s", waited)
 			}
 		})
 		synctest.Wait()
@@ -176,12 +176,12 @@ func TestACallerWhoLeavesDoesNotFailTheOthers(t *testing.T) {
 		leave()
 		callers.Wait()
 		if got, want := inner.asked(), "[[a]]"; got != want {
-			t.Errorf("the embedder was asked %s, want %s", got, want)
+			t.Errorf("embedded %s, want %s", got, want)
 		}
 	})
 }
 
-func TestACallThatEverybodyLeftStillFillsTheCache(t *testing.T) {
+func TestAbandonedCallFillsTheCache(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := &fake{delay: 5 * time.Second}
 		e := embed.WithCache(inner, 10, nil)
@@ -199,7 +199,7 @@ func TestACallThatEverybodyLeftStillFillsTheCache(t *testing.T) {
 	})
 }
 
-func TestACallIsBounded(t *testing.T) {
+func TestCallTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := &fake{delay: 24 * time.Hour}
 		e := embed.WithCache(inner, 10, nil)
@@ -207,7 +207,7 @@ func TestACallIsBounded(t *testing.T) {
 		_, err := e.Embed(t.Context(), embed.ForQuery, []string{"a"})
 		var transient *memory.TransientError
 		if !errors.As(err, &transient) || errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("err = %v, want a transient error that is no deadline of the caller's", err)
+			t.Errorf("err = %v, want a transient error that is not the caller's deadline", err)
 		}
 		if waited := time.Since(began); waited != 30*time.Second {
 			t.Errorf("the call took %s", waited)
@@ -217,7 +217,7 @@ func TestACallIsBounded(t *testing.T) {
 	})
 }
 
-func TestACancelledCallerBeginsNoCall(t *testing.T) {
+func TestCancelledCallerMakesNoCall(t *testing.T) {
 	inner := &fake{}
 	e := embed.WithCache(inner, 10, nil)
 	check(t, e, "a")
@@ -227,16 +227,16 @@ func TestACancelledCallerBeginsNoCall(t *testing.T) {
 		t.Errorf("err = %v", err)
 	}
 	if got, want := inner.asked(), "[[a]]"; got != want {
-		t.Errorf("the embedder was asked %s, want %s", got, want)
+		t.Errorf("embedded %s, want %s", got, want)
 	}
 }
 
 type key struct{}
 
-func TestACallCarriesTheValuesOfItsCaller(t *testing.T) {
+func TestCallHasTheValuesOfItsCallersContext(t *testing.T) {
 	var seen any
 	e := embed.WithCache(seeing{&fake{}, &seen}, 10, nil)
-	check(t, e) // nothing to ask
+	check(t, e) // no text, no call
 	if _, err := e.Embed(context.WithValue(t.Context(), key{}, "trace"), embed.ForQuery, []string{"a"}); err != nil {
 		t.Fatal(err)
 	}
@@ -255,7 +255,7 @@ func (s seeing) Embed(ctx context.Context, p embed.Purpose, texts []string) ([][
 	return s.Embedder.Embed(ctx, p, texts)
 }
 
-func TestAPanicReachesTheCaller(t *testing.T) {
+func TestPanicReachesTheCaller(t *testing.T) {
 	inner := &fake{answer: func([]string) ([][]float32, error) { panic("broken") }}
 	e := embed.WithCache(inner, 10, nil)
 	func() {

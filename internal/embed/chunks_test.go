@@ -25,7 +25,7 @@ func TestChunks(t *testing.T) {
 		{"今天的天气很好", 3, []string{"今天的", "天气很", "好"}},
 		{"abcdefgh", 3, []string{"abc", "def", "gh"}},
 		{"👨‍👩‍👧‍👦👨‍👩‍👧‍👦", 7, []string{"👨‍👩‍👧‍👦", "👨‍👩‍👧‍👦"}},
-		{"👨‍👩‍👧‍👦a", 2, []string{"👨‍👩‍👧‍👦", "a"}}, // longer than asked for, because people see one character
+		{"👨‍👩‍👧‍👦a", 2, []string{"👨‍👩‍👧‍👦", "a"}}, // longer than the size, because it is one visible character
 		{"e\u0301e\u0301e\u0301", 4, []string{"e\u0301e\u0301", "e\u0301"}},
 		{"🇩🇪🇫🇷🇨🇳", 3, []string{"🇩🇪", "🇫🇷", "🇨🇳"}},
 		{"한국어", 2, []string{"한국", "어"}},
@@ -36,7 +36,7 @@ func TestChunks(t *testing.T) {
 	}
 }
 
-// FuzzChunks: the parts are the text, none is empty, and none is cut inside a character or too long for what it holds.
+// FuzzChunks: The chunks joined are the text. None is empty, too long, or cut inside a character.
 func FuzzChunks(f *testing.F) {
 	for _, text := range []string{
 		"", "a", "One. Two! Three?", "今天下雨。我在家。", "👨‍👩‍👧‍👦🇩🇪e\u0301\r\n\r\n한국어 क्षि", "\xff\xfe broken \xf0\x9f", strings.Repeat("word ", 200),
@@ -61,7 +61,7 @@ func FuzzChunks(f *testing.F) {
 		for _, c := range chunks {
 			at += len(c)
 			if c == "" && text != "" {
-				t.Errorf("%q by %d: an empty part", text, size)
+				t.Errorf("%q by %d: an empty chunk", text, size)
 			}
 			if !boundaries[at] {
 				t.Errorf("%q by %d: cut inside a character at %d: %q", text, size, at, chunks)

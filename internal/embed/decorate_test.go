@@ -21,8 +21,8 @@ func newBreaker() *breaker.Breaker {
 	})
 }
 
-// TestTimeout: our own deadline is the provider's failure, the caller's is not.
-func TestTimeout(t *testing.T) {
+// TestTimeoutIsAProviderFailure: The embedder's own timeout is a failure of the provider, the caller's deadline is not.
+func TestTimeoutIsAProviderFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := embed.WithTimeout(&fake{delay: time.Hour}, 30*time.Second)
 		began := time.Now()
@@ -42,7 +42,7 @@ func TestTimeout(t *testing.T) {
 	})
 }
 
-func TestBreaker(t *testing.T) {
+func TestBreakerOpensOnProviderFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var answer error
 		inner := &fake{answer: func([]string) ([][]float32, error) { return nil, answer }}
@@ -53,18 +53,18 @@ func TestBreaker(t *testing.T) {
 			_, err = e.Embed(t.Context(), embed.ForQuery, []string{"a"})
 			return err
 		}
-		// Neither what the caller did nor what is wrong with a text opens it.
+		// A caller's cancellation and a bad text do not open the breaker.
 		for range 5 {
 			for _, harmless := range []error{context.Canceled, context.DeadlineExceeded, errors.New("HTTP 400")} {
 				if err := ask(harmless); !errors.Is(err, harmless) {
-					t.Errorf("%v became %v", harmless, err)
+					t.Errorf("%v was returned as %v", harmless, err)
 				}
 			}
 		}
-		away := &memory.TransientError{Err: errors.New("HTTP 503"), RetryAfter: time.Second}
+		down := &memory.TransientError{Err: errors.New("HTTP 503"), RetryAfter: time.Second}
 		for range 2 {
-			if err := ask(away); !errors.Is(err, away) {
-				t.Errorf("%v became %v", away, err)
+			if err := ask(down); !errors.Is(err, down) {
+				t.Errorf("%v was returned as %v", down, err)
 			}
 		}
 		calls := len(inner.calls)
@@ -74,18 +74,18 @@ func TestBreaker(t *testing.T) {
 			t.Errorf("while open: %v", err)
 		}
 		if len(inner.calls) != calls {
-			t.Error("the open breaker let a call through")
+			t.Error("the open breaker admitted a call")
 		}
 		time.Sleep(time.Minute + time.Second)
 		inner.answer = nil
 		check(t, e, "a")
 		if s := b.Status(); s.State != breaker.Closed {
-			t.Errorf("afterwards %+v", s)
+			t.Errorf("after the recovery %+v", s)
 		}
 	})
 }
 
-func TestObserver(t *testing.T) {
+func TestObserverSeesEachCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := &fake{delay: time.Second}
 		type call struct {
@@ -113,13 +113,13 @@ func TestObserver(t *testing.T) {
 			t.Errorf("observed %v, want %v", calls, want)
 		}
 	})
-	embed.AddTokens(t.Context(), 1) // without an observer nobody asks
+	embed.AddTokens(t.Context(), 1) // without an observer nothing is counted
 	if n := embed.Tokens(t.Context()); n != 0 {
 		t.Errorf("%d tokens without an observer", n)
 	}
 }
 
-// counting says that each text costs a token.
+// counting is an embedder for which each text costs one token.
 type counting struct{ embed.Embedder }
 
 func (c counting) Embed(ctx context.Context, purpose embed.Purpose, texts []string) ([][]float32, error) {

@@ -13,12 +13,12 @@ func TestFingerprintRoundTrip(t *testing.T) {
 	} {
 		got, err := embed.ParseFingerprint(want.String())
 		if err != nil || got != want {
-			t.Errorf("%s is read as %+v, %v", want, got, err)
+			t.Errorf("%s is parsed as %+v, %v", want, got, err)
 		}
 	}
 	for _, bad := range []string{"", "local", "local/x", "local/x@256", "local/x@a#1", "local/x@1#b", "/x@1#1", "x/@1#1", "x/y@0#1"} {
 		if got, err := embed.ParseFingerprint(bad); err == nil {
-			t.Errorf("%q is read as %+v", bad, got)
+			t.Errorf("%q is parsed as %+v", bad, got)
 		}
 	}
 }

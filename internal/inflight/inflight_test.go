@@ -15,11 +15,11 @@ func wantOverload(t *testing.T, err error) {
 	t.Helper()
 	overload := (*memory.OverloadError)(nil)
 	if !errors.As(err, &overload) || overload.RetryAfter <= 0 {
-		t.Fatalf("got %v, want an overload that says when to try again", err)
+		t.Fatalf("got %v, want an overload with a delay", err)
 	}
 }
 
-func TestBytesRefusesWhatDoesNotFitAndTakesItAfterARelease(t *testing.T) {
+func TestBytesAreRefusedAboveTheLimit(t *testing.T) {
 	bytes := NewBytes(1 << 20)
 	first, second := bytes.Open(nil), bytes.Open(nil)
 	if err := first.Grow(minBytes - 10); err != nil {
@@ -36,7 +36,7 @@ func TestBytesRefusesWhatDoesNotFitAndTakesItAfterARelease(t *testing.T) {
 		t.Errorf("%d bytes are used, %v", bytes.Used(), err)
 	}
 	if second.Release(); bytes.Used() != 0 {
-		t.Errorf("%d bytes are used by nobody", bytes.Used())
+		t.Errorf("%d bytes are used after all releases", bytes.Used())
 	}
 }
 
@@ -55,7 +55,7 @@ func TestBytesClosesTheConnectionThatHasStalledLongest(t *testing.T) {
 		wantOverload(t, young.Grow(minBytes))
 		synctest.Wait()
 		if len(evicted) > 0 {
-			t.Error("closed a connection that has not stalled")
+			t.Error("a connection that has not stalled is closed")
 		}
 		time.Sleep(stallAfter)
 		if err := young.Grow(1); err != nil {
@@ -63,7 +63,7 @@ func TestBytesClosesTheConnectionThatHasStalledLongest(t *testing.T) {
 		}
 		wantOverload(t, young.Grow(minBytes))
 		if who := <-evicted; who != "old" {
-			t.Errorf("closed the connection %s", who)
+			t.Errorf("connection %s is closed", who)
 		}
 	})
 }
@@ -74,7 +74,7 @@ func conn(t *testing.T, all *Connections) *Conn {
 	t.Cleanup(func() { _ = client.Close() })
 	c := all.add(server)
 	if ConnOf(c.RemoteAddr()) != c || ConnFrom(WithConn(context.Background(), c)) != c {
-		t.Fatal("a connection is not found by its address")
+		t.Fatal("no connection is found by its address")
 	}
 	return c
 }
@@ -115,14 +115,14 @@ func TestTooManyCallsCloseTheConnectionThatHoldsThemLongest(t *testing.T) {
 		all := NewConnections()
 		all.maxCalls = 4
 		attacker, watcher, bot := conn(t, all), conn(t, all), conn(t, all)
-		_ = must(watcher.Begin())(t) // one call for an hour is no attack
+		_ = must(watcher.Begin())(t) // one long call is no attack
 		time.Sleep(time.Hour)
 		for range 3 {
 			_ = must(attacker.Begin())(t)
 		}
 		time.Sleep(time.Minute)
 		_, err := attacker.Begin()
-		wantOverload(t, err) // it does not get others closed
+		wantOverload(t, err) // closes no other connection
 		end := must(bot.Begin())(t)
 		synctest.Wait()
 		if !closed(attacker) || closed(watcher) || all.calls != 2 {

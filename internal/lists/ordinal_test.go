@@ -31,7 +31,7 @@ func TestOrdinals(t *testing.T) {
 	}
 }
 
-// TestNoOrdinals: a wrong guess would be a wrong film, so what merely has a number in it is none.
+// TestNoOrdinals: Text that merely contains a number is no ordinal, because a wrong guess selects a wrong item.
 func TestNoOrdinals(t *testing.T) {
 	for _, text := range []string{
 		"", " ", "?", "你好", "hello", "查询最新的电影信息", "#", "-1", "3.5", "3 or 4", "3/4", "http://x/3", "/mv/823D", "3D",
@@ -43,7 +43,7 @@ func TestNoOrdinals(t *testing.T) {
 		"one more", "two of them", "III", "seconds", "third time", "twenty thirty",
 	} {
 		if got, ok := ParseSelection(text, nil); ok {
-			t.Errorf("%q is taken for %v", text, got)
+			t.Errorf("%q is parsed as %v", text, got)
 		}
 	}
 }

@@ -7,13 +7,13 @@ import (
 	"testing"
 )
 
-// listed are the titles of the list that the phrases are about.
+// listed are the titles of the list that the phrases select from.
 var listed = []string{
 	"得闲谨制", "镖人", "惊变28年2：白骨圣殿", "流浪地球3", "The Third Man", "Zootopia 2", "哪吒之魔童闹海", "F1: The Movie", "第九区", "三体", "Interstellar",
 	"一战再战 (One Battle After Another)",
 }
 
-// chosen is what a text selects of the list, as the phrases' file says it.
+// chosen renders a text's selection as the phrases' file does.
 func chosen(text string) string {
 	s, ok := ParseSelection(text, listed)
 	if !ok {
@@ -34,7 +34,7 @@ func chosen(text string) string {
 	return strings.Trim(fmt.Sprint(numbers), "[]")
 }
 
-// TestSelections: what people answer a list with selects what they mean, and what merely has a number in it selects nothing.
+// TestSelections: Answers to a list select the intended items. Text that merely contains a number selects nothing.
 func TestSelections(t *testing.T) {
 	for _, file := range []string{"selections.txt", "selections_held_out.txt"} {
 		data, err := os.ReadFile("testdata/" + file)

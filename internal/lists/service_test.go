@@ -68,8 +68,8 @@ func seen(t *testing.T, k *lists.Service) string {
 	return strings.Join(keys, " ")
 }
 
-// TestListTTL: a list is being shown until another is, however long that takes, unless numbered_lists.list_ttl says how long.
-func TestListTTL(t *testing.T) {
+// TestListExpiresOnlyWithTTL: A list is shown until another one is, unless numbered_lists.list_ttl limits the time.
+func TestListExpiresOnlyWithTTL(t *testing.T) {
 	now := time.Date(2026, 2, 19, 9, 0, 0, 0, time.UTC)
 	store := openStore(t)
 	forever := lists.NewService(
@@ -90,7 +90,7 @@ func TestListTTL(t *testing.T) {
 	now = now.Add(time.Hour - time.Microsecond)
 	last, err := hour.Select(t.Context(), here(), "", -1)
 	if err != nil || last.Items[0].Key != "d" || !hour.Expiry(&last.Shown).Equal(now.Add(time.Microsecond)) {
-		t.Errorf("before the hour is over: %+v, %v, expires %s", last, err, hour.Expiry(&last.Shown))
+		t.Errorf("within the hour: %+v, %v, expires %s", last, err, hour.Expiry(&last.Shown))
 	}
 	now = now.Add(time.Microsecond)
 	if _, err := hour.Select(t.Context(), here(), "", 1); !errors.Is(err, memory.ErrPrecondition) ||
@@ -108,15 +108,15 @@ func TestListTTL(t *testing.T) {
 	}
 }
 
-// TestMaxAge: an item ages from when it was last seen, and the limit holds whatever lists show.
-func TestMaxAge(t *testing.T) {
+// TestItemsExpire: An item's age counts from when it was last seen, and the limit applies whatever lists show.
+func TestItemsExpire(t *testing.T) {
 	now := time.Date(2026, 2, 19, 9, 0, 0, 0, time.UTC)
 	k := lists.NewService(openStore(t), lists.Options{MaxItems: 3, MaxAge: time.Hour, Now: func() time.Time { return now }, Log: discard})
 	put(t, k, lists.Scheduled, "old")
 	put(t, k, lists.Manual, "shown")
 	now = now.Add(time.Hour + time.Second)
 	if got := seen(t, k); got != "old shown" {
-		t.Errorf("reading evicts: %q", got)
+		t.Errorf("reading evicts items: %q", got)
 	}
 	if done := put(t, k, lists.Scheduled, "old", "new"); done.Items[0].New || done.Evicted != 1 {
 		t.Errorf("put %+v", done)
@@ -133,14 +133,14 @@ func TestMaxAge(t *testing.T) {
 	}
 }
 
-// TestSweepsInTheBackground: what nobody touches goes, too.
+// TestSweepsInTheBackground: Registries that no caller uses are swept too.
 func TestSweepsInTheBackground(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &sweeps{}
 		k := lists.NewService(s, lists.Options{MaxAge: 24 * time.Hour, Log: discard})
 		k.Start()
 		synctest.Wait()
-		if count, _ := s.done(); count != 2 { // one that deletes, one that finds nothing more
+		if count, _ := s.done(); count != 2 { // the second one finds nothing
 			t.Errorf("at the start sweeps %d times", count)
 		}
 		started := time.Now()
@@ -157,7 +157,7 @@ func TestSweepsInTheBackground(t *testing.T) {
 	})
 }
 
-// sweeps is a store in which every other sweep finds something.
+// sweeps is a store in which every second sweep finds items.
 type sweeps struct {
 	lists.Store
 	mu    sync.Mutex
@@ -179,7 +179,7 @@ func (s *sweeps) Sweep(_ context.Context, l lists.Limits, _ int) (int64, error) 
 	return int64(s.count % 2), nil
 }
 
-func TestSelectOutside(t *testing.T) {
+func TestSelectBeyondTheList(t *testing.T) {
 	k := lists.NewService(openStore(t), lists.Options{MaxItems: 100, Log: discard})
 	put(t, k, lists.Manual, "a", "b")
 	for _, o := range []lists.Ordinal{0, 3, -3} {
@@ -191,7 +191,7 @@ func TestSelectOutside(t *testing.T) {
 	}
 }
 
-// TestSelectText: what the grammar does not know may be a title; a number that the list does not have, too.
+// TestSelectText: Text that the grammar does not parse may be a title, also a number beyond the list.
 func TestSelectText(t *testing.T) {
 	k := lists.NewService(openStore(t), lists.Options{MaxItems: 100, Log: discard})
 	place := here()
@@ -226,10 +226,10 @@ func TestSelectText(t *testing.T) {
 		}
 	}
 	if _, understood, _ := k.SelectText(t.Context(), place, "papers", "她"); understood {
-		t.Error("a title of no list is understood")
+		t.Error("a title that is not in the list is understood")
 	}
 	if _, understood, err := k.SelectText(t.Context(), place, "papers", "none of them"); !understood ||
 		!errors.Is(err, memory.ErrPrecondition) {
-		t.Errorf("of no list: %v, %v", understood, err)
+		t.Errorf("without a list: %v, %v", understood, err)
 	}
 }

@@ -22,9 +22,9 @@ import (
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 )
 
-// world is everything that a Service works with. It notes what is done, and fails at one step.
+// world implements all dependencies of a Service. It records the steps, and can fail at one.
 type world struct {
-	vectorstore.Store // of which only what is below is called
+	vectorstore.Store // only the methods below are called
 	failAt            string
 	mu                sync.Mutex
 	steps             []string
@@ -81,7 +81,7 @@ func (w *world) List(context.Context, memory.User, vectorstore.ListQuery) (vecto
 	return vectorstore.Page{Memories: []memory.Memory{{ID: "a"}, {ID: "b", SessionID: "s"}}}, w.step("list")
 }
 
-// Revisions tells of each memory what was done to all of them.
+// Revisions returns revisions of each memory.
 func (w *world) Revisions(context.Context, memory.User, string, memory.Audience) ([]vectorstore.Revision, error) {
 	return []vectorstore.Revision{
 		{
@@ -91,7 +91,7 @@ func (w *world) Revisions(context.Context, memory.User, string, memory.Audience)
 	}, w.step("revisions")
 }
 
-// Forget has another result in each part, so each has a type of its own.
+// Forget returns a different result type for each forgetter.
 type (
 	jobs     struct{ *world }
 	settings struct{ *world }
@@ -215,7 +215,7 @@ func eraser(w *world) *manage.Eraser {
 	})
 }
 
-// TestDeleteSessionNeedsSessions: nothing is done in a namespace without sessions.
+// TestDeleteSessionNeedsSessions: If the namespace has no sessions, nothing is deleted.
 func TestDeleteSessionNeedsSessions(t *testing.T) {
 	w := &world{}
 	_, err := eraser(w).DeleteSession(t.Context(), session.Viewer{Namespace: "off"}, "s", true)
@@ -224,8 +224,8 @@ func TestDeleteSessionNeedsSessions(t *testing.T) {
 	}
 }
 
-// TestWritesAreCheckedWithoutAServer: the service itself refuses what callers may not write.
-func TestWritesAreCheckedWithoutAServer(t *testing.T) {
+// TestServiceValidatesWrites: The service itself refuses invalid writes.
+func TestServiceValidatesWrites(t *testing.T) {
 	w := &world{}
 	scope := memory.Scope{Namespace: "n", UserID: "u"}
 	_, _, err := service(w).Create(t.Context(), scope, manage.Draft{Kind: "odd"}, "", nil)
@@ -260,7 +260,7 @@ func exporter(w *world) *manage.Exporter {
 	}
 }
 
-// Background work is barred first and until the end. A stage begins when the one before it succeeded. Whatever fails, the bars are lifted.
+// Jobs are barred before the first stage and until the end, also after a failure. A stage begins when the one before it succeeded.
 func TestForgetRunsTheStagesInOrderWhileJobsAreBarred(t *testing.T) {
 	parts := [][]string{
 		{"bar"},
@@ -273,7 +273,7 @@ func TestForgetRunsTheStagesInOrderWhileJobsAreBarred(t *testing.T) {
 		{"release digests"},
 		{"purge"},
 	}
-	const deleting = 5 // parts
+	const deleting = 5 // the number of forgetters
 	for _, failAt := range append(slices.Concat(parts[:deleting]...), "purge", "") {
 		w := &world{failAt: failAt}
 		receipt, err := eraser(w).Forget(t.Context(), memory.User{})
@@ -287,7 +287,7 @@ func TestForgetRunsTheStagesInOrderWhileJobsAreBarred(t *testing.T) {
 			want = append(slices.Concat(parts[:i+1]...), "uncache", "release", "release digests")
 		}
 		begin := 0
-		for _, part := range parts[:deleting] { // what is done at the same time comes in any order
+		for _, part := range parts[:deleting] { // concurrent steps come in any order
 			if end := begin + len(part); end <= len(w.steps) {
 				slices.Sort(w.steps[begin:end])
 				begin = end
@@ -310,7 +310,7 @@ func TestForgetRunsTheStagesInOrderWhileJobsAreBarred(t *testing.T) {
 }
 
 func TestForgetRunsTheForgettersOfAStageConcurrently(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // a step that waits for one that comes later ends the test
+	synctest.Test(t, func(t *testing.T) { // a step that waits for a later one deadlocks, which ends the test
 		w := &world{meets: map[string]*sync.WaitGroup{}}
 		var all sync.WaitGroup
 		for _, name := range []string{"settings", "memories"} {
@@ -323,9 +323,9 @@ func TestForgetRunsTheForgettersOfAStageConcurrently(t *testing.T) {
 	})
 }
 
-// TestDeleteSessionOrder: the session goes last, so that after a failure the same call does the rest; jobs do not wait for the
-// purge.
-func TestDeleteSessionOrder(t *testing.T) {
+// TestDeleteSessionDeletesTheSessionLast: The session is deleted last, so that a retry after a failure does the rest. Jobs do not wait for
+// the purge.
+func TestDeleteSessionDeletesTheSessionLast(t *testing.T) {
 	released := []string{"release", "release digests", "release", "release digests"}
 	whole := append([]string{
 		"session", "bar", "bar digests", "bar", "bar digests", "list", "memory", "uncache", "flush", "words", "purge later",
@@ -356,12 +356,12 @@ func TestDeleteSessionOrder(t *testing.T) {
 	w := &world{}
 	if _, err := eraser(w).DeleteSession(t.Context(), session.Viewer{UserID: "eve"}, "s", true); !errors.Is(err, memory.ErrPrecondition) ||
 		len(w.steps) != 1 {
-		t.Errorf("somebody who may not write did %q: %v", w.steps, err)
+		t.Errorf("a caller without access did %q: %v", w.steps, err)
 	}
 }
 
-// TestExportStops: at what fails first, the caller's own errors included.
-func TestExportStops(t *testing.T) {
+// TestExportStopsAtTheFirstError: The export ends at the first failure, also at an error of the caller's.
+func TestExportStopsAtTheFirstError(t *testing.T) {
 	for _, failAt := range []string{
 		"settings", "list", "jobs", "visit settings", "visit memory", "revisions", "visit revision",
 		"visit consideration", "sessions", "window", "messages", "visit session", "visit message", "traces",
@@ -395,13 +395,13 @@ func TestExportStops(t *testing.T) {
 			t.Errorf("visited %d records", visited)
 		}
 		if last := w.steps[len(w.steps)-1]; failAt != "" && last != failAt {
-			t.Errorf("failing at %q: goes on to %q", failAt, last)
+			t.Errorf("failing at %q: continues with %q", failAt, last)
 		}
 	}
 }
 
-// TestImportBatches: what came before a wrong memory is stored, and the error names it by its place.
-func TestImportBatches(t *testing.T) {
+// TestImportStoresWhatPrecedesAnError: Memories before an invalid one are stored. The error names its position.
+func TestImportStoresWhatPrecedesAnError(t *testing.T) {
 	w := &world{}
 	importer := service(w).Import(memory.Scope{Namespace: "n", UserID: "u"})
 	good := memory.Memory{Text: "Likes tea", Kind: memory.KindFact}
@@ -432,7 +432,7 @@ func TestImportBatches(t *testing.T) {
 	}
 	w.failAt = ""
 	if err := importer.Flush(t.Context()); err != nil || importer.Added != 102 {
-		t.Errorf("after that: %v, %d added", err, importer.Added)
+		t.Errorf("after the outage: %v, %d added", err, importer.Added)
 	}
 }
 

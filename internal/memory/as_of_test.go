@@ -21,7 +21,7 @@ func TestMemoryAsOf(t *testing.T) {
 		}
 	}
 	if m.SupersededBy == "" {
-		t.Error("the memory itself was changed")
+		t.Error("the original was changed")
 	}
 	appointment := memory.Memory{ObservedAt: day(1), LastSaidAt: day(1), ValidTo: day(20)}
 	if got := appointment.AsOf(day(5)); got != &appointment {

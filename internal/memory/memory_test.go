@@ -41,7 +41,7 @@ func TestAudience(t *testing.T) {
 				t.Errorf("visibility user, from %v: does not see %v", test.from, c)
 			}
 			if (memory.Audience{}).Sees(c) || memory.VisibilityRule("typo").AudienceOf(test.from).Sees(c) {
-				t.Errorf("an audience that nobody made sees %v", c)
+				t.Errorf("an empty audience sees %v", c)
 			}
 		}
 	}
@@ -104,7 +104,7 @@ func TestDialogueNamesEveryWrongField(t *testing.T) {
 	}
 	var invalid *memory.InvalidError
 	if !errors.As(got.Err(), &invalid) || !strings.Contains(invalid.Error(), "messages[1].role is required") {
-		t.Errorf("the error does not say what is wrong: %v", got.Err())
+		t.Errorf("the error does not name the problem: %v", got.Err())
 	}
 }
 
@@ -142,7 +142,7 @@ func repeat(m memory.Message, n int) []memory.Message {
 	return messages
 }
 
-func TestSpeakersAndWithout(t *testing.T) {
+func TestWithoutRemovesOneSpeaker(t *testing.T) {
 	bob, carol, bot := message("bob's"), message("carol's"), memory.Message{Role: memory.RoleAssistant, Content: "bot's"}
 	bob.Speaker, carol.Speaker = "bob", "carol"
 	d := memory.Dialogue{Scope: memory.Scope{UserID: "alice"}, Messages: []memory.Message{bob, bot, carol, bob}}
@@ -151,15 +151,15 @@ func TestSpeakersAndWithout(t *testing.T) {
 	}
 	rest, removed := d.Without("bob")
 	if removed != 2 || rest.Messages[0].Content != "" || rest.Messages[1].Content != "bot's" || rest.Messages[2].Content != "carol's" {
-		t.Errorf("removed %d, left %+v", removed, rest.Messages)
+		t.Errorf("removed %d, remaining %+v", removed, rest.Messages)
 	}
 	if d.Messages[0].Content != "bob's" {
-		t.Error("the dialogue itself was changed")
+		t.Error("the original was changed")
 	}
 	rest, _ = rest.Without("carol")
 	for i, m := range rest.Messages {
 		if m.Content != "" || m.Speaker != "" {
-			t.Errorf("with nobody left, message %d still says %q", i, m.Content)
+			t.Errorf("without participants message %d still has %q", i, m.Content)
 		}
 	}
 }

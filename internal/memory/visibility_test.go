@@ -8,9 +8,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// TestSharedGroups: lists of groups widen what a group sees by the groups of its own lists, in its own namespace, and
-// nothing else.
-func TestSharedGroups(t *testing.T) {
+// TestGroupSeesTheGroupsOnItsLists: A group also sees the groups on its own lists, in its own namespace, and nothing else.
+func TestGroupSeesTheGroupsOnItsLists(t *testing.T) {
 	policy := memory.NewVisibility(memory.VisibilityChannel, []memory.SharedGroups{
 		{Namespace: "default", Channels: []string{"a", "b"}},
 		{Namespace: "default", Channels: []string{"b", "c"}},
@@ -32,7 +31,7 @@ func TestSharedGroups(t *testing.T) {
 		{"other", group("a"), []memory.Channel{group("a"), group("z")}},
 		{"other", group("b"), []memory.Channel{group("b")}},
 		{"default", direct, all},
-		{"default", plain, []memory.Channel{plain}}, // what has no kind is no group, whatever it is called
+		{"default", plain, []memory.Channel{plain}}, // without a kind it is no group
 		{"default", memory.Channel{Kind: "odd", ID: "a"}, nil},
 	} {
 		audience := policy.AudienceOf(memory.Scope{Namespace: test.namespace, UserID: "u", Channel: test.from})
@@ -49,6 +48,6 @@ func TestSharedGroups(t *testing.T) {
 		t.Errorf("with the rule user, a group sees %v", got)
 	}
 	if got := (memory.Visibility{}).AudienceOf(memory.Scope{Channel: direct}); got.Sees(direct) {
-		t.Error("no policy shows something")
+		t.Error("without a policy something is visible")
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/queue"
 )
 
-// skewed is a store that sees the times of a clock that is ahead.
+// skewed is a store that receives the times of a clock that is ahead.
 type skewed struct {
 	queue.Store
 	ahead atomic.Int64
@@ -46,8 +46,8 @@ func (s *skewed) MakeDue(ctx context.Context, after, now time.Time) error {
 	return s.Store.MakeDue(ctx, s.time(after), s.time(now))
 }
 
-// TestClockSetBack: the machine's clock is ahead for a while and then set, while the queue runs. Jobs that were postponed or accepted
-// meanwhile are due by the clock that is right, in each user's order.
+// TestClockSetBack: While the queue runs, the clock is ahead and then corrected. Jobs that were postponed or accepted in between are due
+// by the corrected clock, in each user's order.
 func TestClockSetBack(t *testing.T) {
 	for _, ahead := range []time.Duration{time.Hour, 365 * 24 * time.Hour} {
 		bubble(t, func(b *bench) {
@@ -71,7 +71,7 @@ func TestClockSetBack(t *testing.T) {
 			time.Sleep(10 * time.Minute)
 			store.ahead.Store(0)
 			works.Store(true)
-			late := b.accept("late") // by the clock that is right
+			late := b.accept("late") // by the corrected clock
 			pool.Wake()
 			time.Sleep(3 * time.Minute)
 			synctest.Wait()
@@ -83,7 +83,7 @@ func TestClockSetBack(t *testing.T) {
 	}
 }
 
-// TestOwnPausesEndWithARecovery: a job waits for the end of its own pause, and no longer than until what it needs recovered.
+// TestOwnPausesEndWithARecovery: A job's pause ends when the dependency it needs recovers, if not earlier.
 func TestOwnPausesEndWithARecovery(t *testing.T) {
 	bubble(t, func(b *bench) {
 		b.options.BackoffMin, b.options.BackoffMax = time.Hour, time.Hour
@@ -108,7 +108,7 @@ func TestOwnPausesEndWithARecovery(t *testing.T) {
 	})
 }
 
-// TestStartEndsPauses: what an earlier process postponed is due when the pool starts.
+// TestStartEndsPauses: Jobs that an earlier process postponed are due when the pool starts.
 func TestStartEndsPauses(t *testing.T) {
 	bubble(t, func(b *bench) {
 		id := b.accept("ann")

@@ -11,9 +11,9 @@ import (
 	"github.com/memsidecar/memsidecar/internal/queue"
 )
 
-// TestExpires: what ended is deleted when its time is over, within an hour or at the next start, and in steps; what failed has a
-// time of its own, and 0 is for ever.
-func TestExpires(t *testing.T) {
+// TestFinishedConsiderationsExpire: Finished considerations are deleted after their retention, within an hour or at the next start, and in
+// steps. Failed ones have their own retention; 0 means forever.
+func TestFinishedConsiderationsExpire(t *testing.T) {
 	bubble(t, func(b *bench) {
 		b.options.Retention = 24 * time.Hour
 		handler := func(_ context.Context, job queue.Job) (memory.State, memory.Outcome, error) {
@@ -24,7 +24,7 @@ func TestExpires(t *testing.T) {
 		}
 		pool := b.start(handler)
 		var done []string
-		for range 90 { // of a user at most 100 may wait
+		for range 90 { // at most 100 of a user may be pending
 			done = append(done, b.accept("ann"), b.accept("eve"), b.accept("zoe"))
 		}
 		broken := b.accept("ben")
@@ -42,22 +42,22 @@ func TestExpires(t *testing.T) {
 		time.Sleep(23 * time.Hour)
 		synctest.Wait()
 		if n := left(); n != len(done) {
-			b.Errorf("after 23 hours %d are left", n)
+			b.Errorf("after 23 hours %d remain", n)
 		}
 		time.Sleep(2 * time.Hour)
 		synctest.Wait()
 		if n := left(); n != 0 {
-			b.Errorf("after 25 hours %d are left", n)
+			b.Errorf("after 25 hours %d remain", n)
 		}
 		b.is(broken, "ben", memory.StateFailed)
 		b.stop(pool)
 		b.options.FailedRetention = 48 * time.Hour
 		time.Sleep(24 * time.Hour)
-		pool = b.start(handler) // a process that does not live for an hour deletes, too
+		pool = b.start(handler) // a process that lives less than an hour deletes them too
 		synctest.Wait()
 		b.stop(pool)
 		if _, err := b.store.Get(b.Context(), user("ben"), broken, memory.Everything()); !errors.Is(err, memory.ErrNotFound) {
-			b.Errorf("what failed is still there: %v", err)
+			b.Errorf("a failed consideration is not kept: %v", err)
 		}
 	})
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/queue"
 )
 
-// faulty is a store that fails when a test says so, before or after it has done what it was asked for.
+// faulty is a store that fails on demand, before or after the call has taken effect.
 type faulty struct {
 	queue.Store
 	fault func(method string) (before, after error)
@@ -53,26 +53,26 @@ func (f *faulty) Recover(ctx context.Context, except []int64, at time.Time) erro
 	return do(f, "Recover", func() error { return f.Store.Recover(ctx, except, at) })
 }
 
-var errAway = fmt.Errorf("%w: for a test", memory.ErrUnavailable)
+var errOutage = fmt.Errorf("%w: for a test", memory.ErrUnavailable)
 
-// TestStorageAway: a job in whose middle storage goes away is done again when storage is back, and ends once.
-func TestStorageAway(t *testing.T) {
-	for what, fail := range map[string]func(away bool) error{
-		"the job notices":          func(away bool) error { return map[bool]error{true: errAway}[away] },
-		"the result is not stored": func(bool) error { return nil },
-		"the pause is not stored": func(away bool) error {
-			return map[bool]error{true: &memory.TransientError{Err: errors.New("busy")}}[away]
+// TestStorageOutageRepeatsTheJob: A job that a storage outage interrupts runs again after the recovery, and ends once.
+func TestStorageOutageRepeatsTheJob(t *testing.T) {
+	for what, fail := range map[string]func(down bool) error{
+		"the job returns the error": func(down bool) error { return map[bool]error{true: errOutage}[down] },
+		"the result is not stored":  func(bool) error { return nil },
+		"the pause is not stored": func(down bool) error {
+			return map[bool]error{true: &memory.TransientError{Err: errors.New("busy")}}[down]
 		},
-		"the failure is not stored": func(away bool) error { return map[bool]error{true: errors.New("cannot")}[away] },
+		"the failure is not stored": func(down bool) error { return map[bool]error{true: errors.New("cannot")}[down] },
 	} {
 		t.Run(what, func(t *testing.T) {
 			bubble(t, func(b *bench) {
-				var away atomic.Bool
+				var down atomic.Bool
 				var ends, calls atomic.Int32
 				b.store = &faulty{Store: b.store, fault: func(method string) (before, after error) {
 					calls.Add(1)
-					if away.Load() {
-						return errAway, nil
+					if down.Load() {
+						return errOutage, nil
 					}
 					if method == "Finish" {
 						ends.Add(1)
@@ -83,7 +83,7 @@ func TestStorageAway(t *testing.T) {
 				pool := b.start(func(context.Context, queue.Job) (memory.State, memory.Outcome, error) {
 					runs.Add(1)
 					time.Sleep(time.Second)
-					if err := fail(away.Load()); err != nil {
+					if err := fail(down.Load()); err != nil {
 						return "", memory.Outcome{}, err
 					}
 					return remembered()
@@ -92,7 +92,7 @@ func TestStorageAway(t *testing.T) {
 				id := b.accept("ann")
 				pool.Wake()
 				synctest.Wait()
-				away.Store(true)
+				down.Store(true)
 				calls.Store(0)
 				time.Sleep(time.Hour)
 				if n := runs.Load(); n != 1 {
@@ -101,7 +101,7 @@ func TestStorageAway(t *testing.T) {
 				if n := calls.Load(); n > 2*3600/5 {
 					b.Errorf("the store was asked %d times in an hour", n)
 				}
-				away.Store(false)
+				down.Store(false)
 				pool.Wake()
 				time.Sleep(10 * time.Second)
 				synctest.Wait()
@@ -114,20 +114,20 @@ func TestStorageAway(t *testing.T) {
 	}
 }
 
-// TestAnotherStorageAway: what a job writes to may be away while the queue works. Then it is tried again now and then,
-// however long that takes, and never in a tight loop.
-func TestAnotherStorageAway(t *testing.T) {
+// TestTargetOutageRetriesTheJob: If a job's target is unavailable while the queue's storage works, the job is retried periodically for as
+// long as it takes, never in a tight loop.
+func TestTargetOutageRetriesTheJob(t *testing.T) {
 	bubble(t, func(b *bench) {
 		b.options.MaxAge = time.Minute
 		var runs atomic.Int32
-		var away atomic.Bool
-		away.Store(true)
+		var down atomic.Bool
+		down.Store(true)
 		pool := b.start(func(context.Context, queue.Job) (memory.State, memory.Outcome, error) {
 			if runs.Add(1) > 10_000 {
 				return "", memory.Outcome{}, errors.New("a tight loop")
 			}
-			if away.Load() {
-				return "", memory.Outcome{}, errAway
+			if down.Load() {
+				return "", memory.Outcome{}, errOutage
 			}
 			return remembered()
 		})
@@ -140,14 +140,14 @@ func TestAnotherStorageAway(t *testing.T) {
 		if n := runs.Load(); n < 10 || n > 3600/5+1 {
 			b.Errorf("it ran %d times in an hour", n)
 		}
-		away.Store(false)
+		down.Store(false)
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
 		b.is(id, "ann", memory.StateRemembered)
 	})
 }
 
-// heldLog holds up the first line that is logged.
+// heldLog blocks the first line that is logged.
 type heldLog struct {
 	slog.Handler
 	once      sync.Once
@@ -164,9 +164,9 @@ func (h *heldLog) Handle(context.Context, slog.Record) error {
 	return nil
 }
 
-// TestRecoveryWhileEnding: the pool recovers jobs between the moment in which a job's result could not be stored and the
-// moment in which the job counts as ended. The job must not be left behind.
-func TestRecoveryWhileEnding(t *testing.T) {
+// TestRecoveryDuringJobEndLosesNoJob: A job is not lost if the pool recovers jobs after the job's result could not be stored and before
+// the job counts as ended.
+func TestRecoveryDuringJobEndLosesNoJob(t *testing.T) {
 	bubble(t, func(b *bench) {
 		log := &heldLog{Handler: slog.DiscardHandler, held: make(chan struct{}), let: make(chan struct{})}
 		b.options.Log = slog.New(log)
@@ -190,8 +190,8 @@ func TestRecoveryWhileEnding(t *testing.T) {
 	})
 }
 
-// TestUnreliableStorage: every job ends, whatever fails, also when it was done in spite of the error.
-func TestUnreliableStorage(t *testing.T) {
+// TestEveryJobEndsDespiteStorageErrors: Every job ends, whatever call fails, also if the failed call took effect.
+func TestEveryJobEndsDespiteStorageErrors(t *testing.T) {
 	for seed := range uint64(5) {
 		bubble(t, func(b *bench) {
 			random := rand.New(rand.NewPCG(seed, 1))
@@ -205,9 +205,9 @@ func TestUnreliableStorage(t *testing.T) {
 			b.store = &faulty{Store: b.store, fault: func(string) (before, after error) {
 				switch n := number(100); {
 				case n < 15:
-					return errAway, nil
+					return errOutage, nil
 				case n < 30:
-					return nil, errAway
+					return nil, errOutage
 				}
 				return nil, nil
 			}}
@@ -222,7 +222,7 @@ func TestUnreliableStorage(t *testing.T) {
 				case chance(20):
 					return "", memory.Outcome{}, &memory.TransientError{Err: errors.New("busy")}
 				case chance(10):
-					return "", memory.Outcome{}, errAway
+					return "", memory.Outcome{}, errOutage
 				}
 				return remembered()
 			})

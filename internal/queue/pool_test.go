@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { leaks.Main(m) }
 
-// bench is a pool over a real queue, in a bubble of its own.
+// bench is a pool over a real queue, with a clock of its own.
 type bench struct {
 	*testing.T
 	store   queue.Store
@@ -48,14 +48,14 @@ func bubble(t *testing.T, run func(b *bench)) {
 	})
 }
 
-// start sets a pool going; it must be stopped.
+// start starts a pool. The caller stops it.
 func (b *bench) start(handler queue.Handler) *queue.Pool {
 	pool := queue.NewPool(b.store, handler, b.options)
 	pool.Start()
 	return pool
 }
 
-// stop gives the running jobs no time.
+// stop ends a pool without waiting for running jobs.
 func (b *bench) stop(pool *queue.Pool) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -66,7 +66,7 @@ const namespace = "test"
 
 func user(id string) memory.User { return memory.User{Namespace: namespace, ID: id} }
 
-// accept stores a dialogue of these people, in a group when they are several, and returns its id.
+// accept stores a dialogue of these people and returns its id. Several people are in a group.
 func (b *bench) accept(people ...string) string {
 	b.Helper()
 	b.count++
@@ -92,7 +92,7 @@ func (b *bench) get(id, person string) memory.Consideration {
 	return c
 }
 
-// is checks how a consideration stands.
+// is checks a consideration's state.
 func (b *bench) is(id, person string, want memory.State) memory.Consideration {
 	b.Helper()
 	c := b.get(id, person)
@@ -102,7 +102,7 @@ func (b *bench) is(id, person string, want memory.State) memory.Consideration {
 	return c
 }
 
-// diary notes when jobs ran.
+// diary records when jobs ran.
 type diary struct {
 	mu    sync.Mutex
 	lines []string
@@ -128,8 +128,8 @@ func remembered() (memory.State, memory.Outcome, error) {
 	return memory.StateRemembered, memory.Outcome{Reason: "done"}, nil
 }
 
-// TestOrder: one job of a user at a time and in order, of several users as many as there are workers.
-func TestOrder(t *testing.T) {
+// TestUsersJobsRunInOrder: A user's jobs run in order, one at a time. Different users' jobs run simultaneously, one for each worker.
+func TestUsersJobsRunInOrder(t *testing.T) {
 	bubble(t, func(b *bench) {
 		b.options.Workers = 2
 		var mu sync.Mutex
@@ -163,7 +163,7 @@ func TestOrder(t *testing.T) {
 		synctest.Wait()
 		lines, _ := ends.read()
 		if len(lines) != 8 || most != 2 {
-			b.Errorf("after %s two workers have done %d jobs, %d at once at most", time.Since(begin), len(lines), most)
+			b.Errorf("after %s two workers ran %d jobs, at most %d simultaneously", time.Since(begin), len(lines), most)
 		}
 		time.Sleep(time.Second)
 		synctest.Wait()
@@ -177,8 +177,8 @@ func TestOrder(t *testing.T) {
 	})
 }
 
-// TestBackoff: what may be cured by time is tried again after growing pauses, which differ from each other's multiples.
-func TestBackoff(t *testing.T) {
+// TestTransientFailureBacksOff: A transient failure is retried after growing pauses with jitter.
+func TestTransientFailureBacksOff(t *testing.T) {
 	bubble(t, func(b *bench) {
 		const failures = 9
 		var attempts diary
@@ -199,7 +199,7 @@ func TestBackoff(t *testing.T) {
 		time.Sleep(20 * time.Minute)
 		synctest.Wait()
 		if c := b.is(id, "ann", memory.StateRemembered); c.Attempts != failures+1 || c.Outcome.Error != "" {
-			b.Errorf("in the end %+v", c)
+			b.Errorf("at the end %+v", c)
 		}
 		_, times := attempts.read()
 		exact := 0
@@ -218,8 +218,8 @@ func TestBackoff(t *testing.T) {
 	})
 }
 
-// TestProviderDelayIsNoJobs: how long a provider asks to be left alone is a matter of its circuit breaker, and delays no job.
-func TestProviderDelayIsNoJobs(t *testing.T) {
+// TestProviderDelayPostponesNoJob: The delay that a provider asks for is the circuit breaker's, and postpones no job.
+func TestProviderDelayPostponesNoJob(t *testing.T) {
 	bubble(t, func(b *bench) {
 		var attempts diary
 		pool := b.start(func(_ context.Context, job queue.Job) (memory.State, memory.Outcome, error) {
@@ -241,8 +241,8 @@ func TestProviderDelayIsNoJobs(t *testing.T) {
 	})
 }
 
-// TestMaxAge: what time does not cure fails in the end, and visibly; the next of the line has its turn.
-func TestMaxAge(t *testing.T) {
+// TestJobFailsAtItsMaxAge: A job that keeps failing fails for good at its maximum age. Then the user's next job runs.
+func TestJobFailsAtItsMaxAge(t *testing.T) {
 	bubble(t, func(b *bench) {
 		b.options.MaxAge = time.Hour
 		first := b.accept("ann")
@@ -266,7 +266,7 @@ func TestMaxAge(t *testing.T) {
 		}
 		b.is(second, "ann", memory.StateRemembered)
 
-		// A retry has the whole time again.
+		// A retry restarts the age limit.
 		if _, err := b.store.Retry(b.Context(), user("ann"), first, memory.Everything(), time.Now()); err != nil {
 			b.Fatal(err)
 		}
@@ -276,8 +276,8 @@ func TestMaxAge(t *testing.T) {
 	})
 }
 
-// TestPermanentFailure: an error that time does not cure, and a panic, fail the job at once and nobody else's.
-func TestPermanentFailure(t *testing.T) {
+// TestPermanentErrorFailsOnlyItsJob: A permanent error or a panic fails the job immediately, and only that job.
+func TestPermanentErrorFailsOnlyItsJob(t *testing.T) {
 	for what, handle := range map[string]func(){
 		"cannot parse the answer": nil,
 		"oops":                    func() { panic("oops") },

@@ -12,8 +12,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/queue"
 )
 
-// TestStop: jobs are given the time that there is; one that is cut off is done by the next pool, from its checkpoint.
-func TestStop(t *testing.T) {
+// TestStopInterruptsJobs: Stop waits for running jobs up to its limit. The next pool continues an interrupted job from its checkpoint.
+func TestStopInterruptsJobs(t *testing.T) {
 	bubble(t, func(b *bench) {
 		quick, slow, late := b.accept("ann"), b.accept("ben"), b.accept("ann")
 		pool := b.start(func(ctx context.Context, job queue.Job) (memory.State, memory.Outcome, error) {
@@ -53,13 +53,13 @@ func TestStop(t *testing.T) {
 		}
 	})
 	bubble(t, func(b *bench) {
-		b.stop(queue.NewPool(b.store, nil, b.options)) // never started: returns
+		b.stop(queue.NewPool(b.store, nil, b.options)) // never started: returns immediately
 	})
 }
 
-// TestClaimsAhead: a worker that is done finds the next job claimed. What was claimed and not begun when the pool stops is
-// not begun, holds nothing up, and is done by the next pool.
-func TestClaimsAhead(t *testing.T) {
+// TestClaimedJobsDoNotBeginAfterStop: A worker that finishes a job has the next one claimed. Claimed jobs that did not begin before Stop
+// do not begin, delay nothing, and run in the next pool.
+func TestClaimedJobsDoNotBeginAfterStop(t *testing.T) {
 	bubble(t, func(b *bench) {
 		b.options.Workers = 2
 		ids := map[string]string{}
@@ -108,8 +108,8 @@ func TestClaimsAhead(t *testing.T) {
 	})
 }
 
-// TestBar: while a user is being forgotten no job touches their words, not even as another speaker; other jobs go on.
-func TestBar(t *testing.T) {
+// TestBarKeepsJobsFromTheUser: While a user is being forgotten, no job reads their messages, not even as another speaker. Other jobs run.
+func TestBarKeepsJobsFromTheUser(t *testing.T) {
 	bubble(t, func(b *bench) {
 		group, own, others := b.accept("ann", "ben"), b.accept("ben"), b.accept("eve")
 		var cancelled diary
@@ -118,7 +118,7 @@ func TestBar(t *testing.T) {
 			select {
 			case <-ctx.Done():
 				cancelled.note(name(job))
-				time.Sleep(time.Second) // takes its time to notice
+				time.Sleep(time.Second) // slow to react
 				return "", memory.Outcome{}, ctx.Err()
 			case <-proceed:
 				return remembered()
@@ -140,14 +140,14 @@ func TestBar(t *testing.T) {
 			b.Errorf("cancelled %q, want %q", lines, want)
 		}
 		close(proceed)
-		meanwhile := b.accept("ben", "ann")
+		duringBar := b.accept("ben", "ann")
 		pool.Wake()
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		b.is(others, "eve", memory.StateRemembered)
-		for _, c := range []memory.Consideration{b.get(group, "ann"), b.get(group, "ben"), b.get(own, "ben"), b.get(meanwhile, "ann")} {
+		for _, c := range []memory.Consideration{b.get(group, "ann"), b.get(group, "ben"), b.get(own, "ben"), b.get(duringBar, "ann")} {
 			if c.State.Final() {
-				b.Errorf("%s of %s was done while the user is barred", c.ID, c.Scope.UserID)
+				b.Errorf("%s of %s ran while its user was barred", c.ID, c.Scope.UserID)
 			}
 		}
 		release()
@@ -156,20 +156,20 @@ func TestBar(t *testing.T) {
 			if c := b.is(group, person, memory.StateRemembered); c.Attempts != 2 {
 				b.Errorf("%s of %s took %d attempts", group, person, c.Attempts)
 			}
-			b.is(meanwhile, person, memory.StateRemembered)
+			b.is(duringBar, person, memory.StateRemembered)
 		}
 		b.is(own, "ben", memory.StateRemembered)
 	})
 }
 
-// TestBarBeforeTheJob: a job that comes while its user is barred has its turn afterwards.
-func TestBarBeforeTheJob(t *testing.T) {
+// TestBarredUsersJobRunsLater: A job that is accepted while its user is barred runs afterwards.
+func TestBarredUsersJobRunsLater(t *testing.T) {
 	bubble(t, func(b *bench) {
 		pool := b.start(func(context.Context, queue.Job) (memory.State, memory.Outcome, error) { return remembered() })
 		defer b.stop(pool)
 		synctest.Wait()
 		var releases []func()
-		for range 2 { // two calls that forget the same user
+		for range 2 { // two concurrent calls that forget the same user
 			release, err := pool.Bar(b.Context(), user("ann"))
 			if err != nil {
 				b.Fatal(err)
@@ -181,7 +181,7 @@ func TestBarBeforeTheJob(t *testing.T) {
 			pool.Wake()
 			synctest.Wait()
 			if c := b.get(id, "ann"); c.State.Final() {
-				b.Errorf("it is %s while the user is barred", c.State)
+				b.Errorf("the job is %s while its user is barred", c.State)
 			}
 			release()
 		}
@@ -190,8 +190,8 @@ func TestBarBeforeTheJob(t *testing.T) {
 	})
 }
 
-// TestBarGivesUp: a job that does not notice its cancellation in time is not lost when the caller gives up.
-func TestBarGivesUp(t *testing.T) {
+// TestBarTimesOut: If a job ignores its cancellation and the caller gives up, the job is not lost.
+func TestBarTimesOut(t *testing.T) {
 	bubble(t, func(b *bench) {
 		id := b.accept("ann")
 		pool := b.start(func(ctx context.Context, job queue.Job) (memory.State, memory.Outcome, error) {
@@ -214,7 +214,7 @@ func TestBarGivesUp(t *testing.T) {
 	})
 }
 
-func TestWatch(t *testing.T) {
+func TestWatchClosesAtAFinalState(t *testing.T) {
 	bubble(t, func(b *bench) {
 		pool := b.start(func(_ context.Context, job queue.Job) (memory.State, memory.Outcome, error) {
 			time.Sleep(time.Second)
@@ -250,7 +250,7 @@ func TestWatch(t *testing.T) {
 		pool.Wake()
 		time.Sleep(2 * time.Second)
 		if closed(ann) || !closed(ben) {
-			b.Error("only the view that has failed is final")
+			b.Error("Watch did not close exactly for the failed consideration")
 		}
 		b.is(id, "ben", memory.StateFailed)
 		time.Sleep(90 * time.Second)
@@ -258,6 +258,6 @@ func TestWatch(t *testing.T) {
 			b.Errorf("closed: %t, %t, stopped %t, another's %t", closed(ann), closed(annToo), closed(gone), closed(other))
 		}
 		b.is(id, "ann", memory.StateRemembered)
-		stopAnn() // also after it was closed
+		stopAnn() // also after the channel was closed
 	})
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/queue"
 )
 
-// TestUnavailableDependencyLimitsProbes: while a dependency is unavailable, the pool probes it with one job at a time.
+// TestUnavailableDependencyLimitsProbes: While a dependency is unavailable, the pool probes it with one job at a time.
 // After recovery all jobs run, including those that were never tried.
 func TestUnavailableDependencyLimitsProbes(t *testing.T) {
 	bubble(t, func(b *bench) {
@@ -38,7 +38,7 @@ func TestUnavailableDependencyLimitsProbes(t *testing.T) {
 			if !working {
 				failed++
 				until = time.Now().Add(openFor)
-				return "", memory.Outcome{}, &memory.TransientError{Err: errors.New("away")}
+				return "", memory.Outcome{}, &memory.TransientError{Err: errors.New("unavailable")}
 			}
 			until = time.Time{}
 			return remembered()
@@ -57,7 +57,7 @@ func TestUnavailableDependencyLimitsProbes(t *testing.T) {
 		pool.Wake()
 		time.Sleep(10 * time.Second)
 		mu.Lock()
-		before := failed // of which some had been claimed already
+		before := failed // some of them were claimed already
 		if before > 2*b.options.Workers {
 			b.Errorf("%d jobs were tried at the beginning", before)
 		}
@@ -78,7 +78,7 @@ func TestUnavailableDependencyLimitsProbes(t *testing.T) {
 				ended++
 			}
 		}
-		if ended < len(ids)*3/4 { // the pauses of a few are not over
+		if ended < len(ids)*3/4 { // a few pauses have not ended
 			b.Errorf("%d of %d jobs ended soon after recovery", ended, len(ids))
 		}
 		mu.Lock()

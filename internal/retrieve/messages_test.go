@@ -17,7 +17,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 )
 
-// past is the messages as a test wants them to be.
+// past is a message search that answers as a test sets it.
 type past struct {
 	keyword, vector, neighbors answer
 	byKeyword, byVector        []recall.Hit
@@ -84,12 +84,12 @@ func found(result Result) string {
 	return strings.Join(ids, " ")
 }
 
-// TestSources: memories and messages are searched side by side, each only when it is asked for, and what fails of one takes
-// nothing from the other.
-func TestSources(t *testing.T) {
-	away := fmt.Errorf("%w: disk full", memory.ErrUnavailable)
+// TestSourcesFailIndependently: Memories and messages are searched concurrently, each only on request. A failure of one does not affect
+// the other's results.
+func TestSourcesFailIndependently(t *testing.T) {
+	outage := fmt.Errorf("%w: disk full", memory.ErrUnavailable)
 	lateReason := "no answer within the budget (800ms)"
-	const searching = budget - budget/20 // the rest is kept for the neighbours
+	const searching = budget - budget/20 // the rest is reserved for the neighbours
 	both := []Source{Memories, Messages}
 	for name, test := range map[string]struct {
 		sources  []Source
@@ -101,8 +101,8 @@ func TestSources(t *testing.T) {
 		degraded []Degradation
 	}{
 		"memories by default": {nil, &world{}, &past{keyword: answer{after: late}}, 0, "m", false, nil},
-		"memories":            {[]Source{Memories}, &world{}, &past{keyword: answer{err: away}}, 0, "m", false, nil},
-		"messages":            {[]Source{Messages}, &world{keyword: answer{err: away}}, &past{}, 0, "s/1 s/7", false, nil},
+		"memories":            {[]Source{Memories}, &world{}, &past{keyword: answer{err: outage}}, 0, "m", false, nil},
+		"messages":            {[]Source{Messages}, &world{keyword: answer{err: outage}}, &past{}, 0, "s/1 s/7", false, nil},
 		"both":                {both, &world{}, &past{}, 0, "m s/1 s/7", false, nil},
 		"no messages":         {both, &world{}, nil, 0, "m", false, nil},
 		"nothing at all":      {[]Source{Messages}, &world{}, nil, 0, "", false, nil},
@@ -111,12 +111,12 @@ func TestSources(t *testing.T) {
 			[]Degradation{{Storage, Late, lateReason}},
 		},
 		"messages late": {
-			both, &world{}, &past{keyword: answer{after: late}, vector: answer{after: late, deaf: true}}, searching,
+			both, &world{}, &past{keyword: answer{after: late}, vector: answer{after: late, ignoresContext: true}}, searching,
 			"m", false,
 			[]Degradation{{Storage, Late, lateReason}},
 		},
 		"keywords of messages": {
-			both, &world{}, &past{keyword: answer{err: away}}, 0, "m s/7", false,
+			both, &world{}, &past{keyword: answer{err: outage}}, 0, "m s/7", false,
 			[]Degradation{{Storage, Unavailable, "storage is unavailable: disk full"}},
 		},
 		"embedder": {
@@ -128,12 +128,12 @@ func TestSources(t *testing.T) {
 			both, &world{embedder: answer{after: late}}, &past{}, searching, "m s/1", false,
 			[]Degradation{{Embedding, Late, lateReason}},
 		},
-		"neighbours away": {
-			both, &world{}, &past{neighbors: answer{err: away}}, 0, "m s/1 s/7", true,
+		"neighbours outage": {
+			both, &world{}, &past{neighbors: answer{err: outage}}, 0, "m s/1 s/7", true,
 			[]Degradation{{Storage, Unavailable, "storage is unavailable: disk full"}},
 		},
 		"neighbours late": {
-			both, &world{}, &past{neighbors: answer{after: late, deaf: true}}, budget, "m s/1 s/7", true,
+			both, &world{}, &past{neighbors: answer{after: late, ignoresContext: true}}, budget, "m s/1 s/7", true,
 			[]Degradation{{Storage, Late, lateReason}},
 		},
 		"neighbours just in time": {
@@ -157,7 +157,7 @@ func TestSources(t *testing.T) {
 				result, err := r.Retrieve(t.Context(), q)
 				took := time.Since(started)
 				r.Close()
-				time.Sleep(2 * late) // in the bubble's time: until the deaf ones have ended
+				time.Sleep(2 * late) // in synctest time: until calls that ignore their context have ended
 				if err != nil || found(result) != test.found || took != test.took || fmt.Sprint(result.Degraded) != fmt.Sprint(test.degraded) {
 					t.Errorf("found %q after %s, degraded %v, %v; want %q after %s, degraded %v", found(result), took, result.Degraded, err,
 						test.found, test.took, test.degraded)
@@ -175,7 +175,7 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// TestMessageScores: as for memories, with the time it was said and importance 0.5; the filter is the memories' one.
+// TestMessageScores: Messages are scored as memories are, with importance 0.5 and their time. The memories' filter applies.
 func TestMessageScores(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &past{byKeyword: []recall.Hit{{Message: utterance("s", 1, "old"), Score: 0.5}, {Message: utterance("s", 2, "weak"), Score: 0.01}}}
@@ -195,7 +195,7 @@ func TestMessageScores(t *testing.T) {
 			Created: vectorstore.Period{From: time.Unix(1, 0), Before: time.Unix(2, 0)},
 		}
 		result, err := r.Retrieve(t.Context(), q)
-		if err != nil || found(result) != "s/1 s/30 s/19" { // of equals, the later one
+		if err != nil || found(result) != "s/1 s/30 s/19" { // of equal hits the later one is first
 			t.Fatal(found(result), err)
 		}
 		want := ScoreBreakdown{Relevance: 1 - 0.5*0.97, Similarity: 1, Keyword: 0.5, Recency: 0.25, Importance: 0.5}
@@ -220,7 +220,7 @@ func TestMessageScores(t *testing.T) {
 	})
 }
 
-// dated is a message hit with those around it, all said on the same evening (UTC).
+// dated returns a message hit with its neighbours, all sent on the same evening (UTC).
 func dated(before []session.Message, m session.Message, after ...session.Message) MessageHit {
 	at := time.Date(2026, 1, 31, 23, 30, 0, 0, time.UTC)
 	m.Time = at
@@ -265,7 +265,7 @@ func TestMessagesInThePrompt(t *testing.T) {
 	if !strings.Contains(got, "不能仅凭这些记忆回答。\n\n以往对话中的相关原话（同样只是资料）：\n[2026-02-01] 严氏先祖: 想吃什么？\n") || !strings.Contains(got, "] 小波: 我也是\n") {
 		t.Errorf("got\n%s", got)
 	}
-	// The language is that of what was found; a wording from before there were messages is completed.
+	// The language is that of the hits. Wordings without messages are completed.
 	custom := Prompts{"en": {Header: "<notes>", Footer: "</notes>"}}
 	got = custom.render(Result{Messages: []MessageHit{dated(nil, utterance("a", 1, "I like the tea"))}}, "u", nil, memory.Settings{}, time.UTC, 2000, time.Now())
 	if want := "<notes>\n\n\nRelated excerpts of earlier conversations (data as well):\n[2026-01-31] User: I like the tea\n\n</notes>"; got != want {
@@ -273,8 +273,8 @@ func TestMessagesInThePrompt(t *testing.T) {
 	}
 }
 
-// TestMessagesPromptLength: never longer than allowed; memories come before messages, and a message before those around it.
-func TestMessagesPromptLength(t *testing.T) {
+// TestMessagesPromptKeepsToItsLimit: The prompt keeps to its limit. Memories come before messages, and a message before its neighbours.
+func TestMessagesPromptKeepsToItsLimit(t *testing.T) {
 	prompts := DefaultPrompts()
 	result := Result{Hits: noted("zh", "用户喜欢吃辣"), Messages: []MessageHit{
 		dated([]session.Message{reply("a", 1, strings.Repeat("前", 90))}, utterance("a", 2, "火锅"), reply("a", 3, strings.Repeat("后", 90))),
@@ -314,8 +314,8 @@ func TestMessagesPromptLength(t *testing.T) {
 	}
 }
 
-// TestMessagesAreInert: whatever was said, the block has one beginning, one end and a line a message.
-func TestMessagesAreInert(t *testing.T) {
+// TestMessagesCannotForgeTheBlock: Whatever messages contain, the block has one beginning, one end and one line for each message.
+func TestMessagesCannotForgeTheBlock(t *testing.T) {
 	prompts := DefaultPrompts()
 	prompt := prompts["en"]
 	for _, text := range []string{

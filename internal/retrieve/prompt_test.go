@@ -10,7 +10,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// noted are hits with these texts, in a language.
+// noted returns hits with these texts, in a language.
 func noted(language string, texts ...string) []Hit {
 	var hits []Hit
 	for _, text := range texts {
@@ -56,7 +56,7 @@ func TestPromptLanguage(t *testing.T) {
 	zh, en := noted("zh", "一", "二"), noted("en", "one")
 	for name, test := range map[string]struct {
 		hits     []Hit
-		language string // of the user's settings
+		language string // in the user's settings
 		want     string
 	}{
 		"most of them":    {append(en, zh...), "", "zh"},
@@ -75,8 +75,8 @@ func TestPromptLanguage(t *testing.T) {
 	}
 }
 
-// TestPromptLength: never longer than allowed, no memory cut, and each that fits is there.
-func TestPromptLength(t *testing.T) {
+// TestPromptKeepsToItsLimit: The prompt keeps to its limit, cuts no memory, and contains each one that fits.
+func TestPromptKeepsToItsLimit(t *testing.T) {
 	prompts := DefaultPrompts()
 	texts := []string{"短", strings.Repeat("很长的记忆", 60), "用户👩‍👩‍👧‍👦一家五口", strings.Repeat("x", 90), "end"}
 	hits := noted("zh", texts...)
@@ -110,9 +110,9 @@ func TestPromptLength(t *testing.T) {
 		most = max(most, lines)
 	}
 	if most != len(texts) {
-		t.Errorf("with room for all there are %d of %d", most, len(texts))
+		t.Errorf("with enough room it has %d of %d", most, len(texts))
 	}
-	// What is too long takes nothing from what is not.
+	// A memory that is too long does not displace one that fits.
 	got := renderMemories(prompts, noted("en", strings.Repeat("y", 3000), "short"), memory.Settings{}, time.UTC, 600)
 	if !strings.Contains(got, "- [2026-01-31] short\n") || strings.Contains(got, "yy") {
 		t.Errorf("a memory that fits is left out: %q", got)
@@ -138,8 +138,8 @@ func TestPromptDates(t *testing.T) {
 	}
 }
 
-// TestStoredTextIsInert: whatever was remembered, the block has one beginning, one end and a line a memory.
-func TestStoredTextIsInert(t *testing.T) {
+// TestMemoriesCannotForgeTheBlock: Whatever memories contain, the block has one beginning, one end and one line for each memory.
+func TestMemoriesCannotForgeTheBlock(t *testing.T) {
 	custom := Prompts{"en": {Header: "<memories of the user>", Note: "notes", Footer: "</memories of the user>"}}
 	for name, prompts := range map[string]Prompts{"default": DefaultPrompts(), "custom": custom} {
 		prompt := prompts["en"]
@@ -172,7 +172,7 @@ func TestStoredTextIsInert(t *testing.T) {
 	}
 }
 
-// hidden reports whether a character shows nothing by itself.
+// hidden reports whether a character is invisible by itself.
 func hidden(r rune) bool {
 	return unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
 }
@@ -183,7 +183,7 @@ func TestPromptsProblem(t *testing.T) {
 	}
 	for _, wrong := range []Prompts{nil, {"zh": {Header: "h", Footer: "f"}}, {"en": {Header: " ", Footer: "f"}}, {"en": {Header: "h"}}} {
 		if wrong.Problem() == "" {
-			t.Errorf("%v has no problem", wrong)
+			t.Errorf("%v is accepted", wrong)
 		}
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 )
 
-// counted takes the sums of what models cost.
+// counted collects the sums of model costs.
 type counted struct {
 	mu         sync.Mutex
 	namespaces []string
@@ -34,7 +34,7 @@ func (c *counted) AddUsage(_ context.Context, calls []usage.Call) error {
 	return nil
 }
 
-// TestTraceOfRetrieve: the record says what was asked, found and called. A query that is asked again calls no model.
+// TestTraceOfRetrieve: The record has the query, the hits and the model calls. A repeated query calls no model.
 func TestTraceOfRetrieve(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{
@@ -91,7 +91,7 @@ func TestTraceOfRetrieve(t *testing.T) {
 			t.Errorf("model calls %+v", first.ModelCalls)
 		}
 		if len(again.ModelCalls) != 0 || again.ID == first.ID {
-			t.Errorf("asked again: %+v", again)
+			t.Errorf("repeated: %+v", again)
 		}
 		if failed.ID != result.TraceID || len(failed.ModelCalls) != 1 || failed.ModelCalls[0].Error != "p/m: HTTP 429" || failed.TurnID != "" {
 			t.Errorf("without the model: %+v", failed)
@@ -106,8 +106,8 @@ func TestTraceOfRetrieve(t *testing.T) {
 	})
 }
 
-// TestTraceShowsWhatMissed: all that was returned, and of each kind the best of what was not.
-func TestTraceShowsWhatMissed(t *testing.T) {
+// TestTraceHasTheBestMisses: The record has all returned hits, and the best of each kind that were not returned.
+func TestTraceHasTheBestMisses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := new(world)
 		r := w.retriever()

@@ -25,20 +25,20 @@ const (
 	late   = 5 * time.Second
 )
 
-// answer is how a fake behaves: it takes some time, with an eye on the context or without, and then fails or not.
+// answer is how a fake behaves: it takes some time, with or without observing the context, and then succeeds or fails.
 type answer struct {
-	after time.Duration
-	deaf  bool // goes on when the context has ended
-	err   error
+	after          time.Duration
+	ignoresContext bool
+	err            error
 }
 
 func (a answer) wait(ctx context.Context) error {
 	done := ctx.Done()
-	if a.deaf {
+	if a.ignoresContext {
 		done = nil
 	}
-	// Not time.After: under the race detector Go 1.26's runtime crashes now and then on a timer's channel that is ready
-	// when select looks at it inside a bubble.
+	// Not time.After: under the race detector Go 1.26's runtime sometimes crashes on a timer's channel that is ready when select reads it
+	// in a synctest bubble.
 	elapsed := make(chan struct{})
 	if a.after > 0 {
 		defer time.AfterFunc(a.after, func() { close(elapsed) }).Stop()
@@ -53,7 +53,7 @@ func (a answer) wait(ctx context.Context) error {
 	}
 }
 
-// world is everything that a Retriever works with, as a test wants it to be.
+// world implements all dependencies of a Retriever, as a test sets them.
 type world struct {
 	embedder, keyword, vector, settings answer
 	always                              answer // the standing memories
@@ -62,7 +62,7 @@ type world struct {
 	standing                            []*memory.Memory
 	seen                                []vectorstore.Filter // with which these were read
 	userSettings                        memory.Settings
-	problem                             string // with storage
+	problem                             string // the storage's
 
 	mu     sync.Mutex
 	used   []vectorstore.Use
@@ -153,10 +153,11 @@ func query() Query {
 	return Query{Scope: memory.Scope{Namespace: "n", UserID: "u"}, Text: "q", TopK: 10, MaxContextRunes: 2000}
 }
 
-// TestBudget: whatever is late or fails, the answer comes within the budget, with what there is, and says what was missing.
-func TestBudget(t *testing.T) {
+// TestAnswerComesWithinTheBudget: Whatever is late or fails, the answer comes within the budget with the available results, and reports
+// what is missing.
+func TestAnswerComesWithinTheBudget(t *testing.T) {
 	lateReason := "no answer within the budget (800ms)"
-	away := fmt.Errorf("%w: disk full", memory.ErrUnavailable)
+	outage := fmt.Errorf("%w: disk full", memory.ErrUnavailable)
 	limited := &memory.TransientError{Err: errors.New("rate limited")}
 	broken := errors.New("secret: nil pointer in adapter")
 	for name, test := range map[string]struct {
@@ -175,8 +176,8 @@ func TestBudget(t *testing.T) {
 			"both keyword vector", nil, false,
 		},
 		"embedder late": {&world{embedder: answer{after: late}}, budget, "both keyword", []Degradation{{Embedding, Late, lateReason}}, false},
-		"embedder late and deaf": {
-			&world{embedder: answer{after: late, deaf: true}}, budget, "both keyword",
+		"embedder late, ignoring its context": {
+			&world{embedder: answer{after: late, ignoresContext: true}}, budget, "both keyword",
 			[]Degradation{{Embedding, Late, lateReason}},
 			false,
 		},
@@ -198,30 +199,30 @@ func TestBudget(t *testing.T) {
 			[]Degradation{{Storage, Late, lateReason}},
 			false,
 		},
-		"both late and deaf": {
-			&world{keyword: answer{after: late, deaf: true}, embedder: answer{after: late, deaf: true}}, budget,
+		"both late, ignoring its context": {
+			&world{keyword: answer{after: late, ignoresContext: true}, embedder: answer{after: late, ignoresContext: true}}, budget,
 			"",
 			[]Degradation{{Storage, Late, lateReason}, {Embedding, Late, lateReason}},
 			false,
 		},
-		"settings late":   {&world{settings: answer{after: late, deaf: true}}, budget, "both keyword vector", nil, false},
+		"settings late":   {&world{settings: answer{after: late, ignoresContext: true}}, budget, "both keyword vector", nil, false},
 		"settings broken": {&world{settings: answer{err: broken}}, 0, "both keyword vector", nil, false},
-		"storage away, cold": {&world{
-			problem: "disk full", keyword: answer{err: away}, vector: answer{err: away},
-			settings: answer{err: away},
+		"storage outage, cold": {&world{
+			problem: "disk full", keyword: answer{err: outage}, vector: answer{err: outage},
+			settings: answer{err: outage},
 		}, 0, "", []Degradation{{Storage, Unavailable, "disk full"}}, false},
-		"storage away, hot": {
-			&world{problem: "disk full", settings: answer{err: away}}, 0, "both keyword vector",
+		"storage outage, hot": {
+			&world{problem: "disk full", settings: answer{err: outage}}, 0, "both keyword vector",
 			[]Degradation{{Storage, Unavailable, "disk full"}},
 			false,
 		},
-		"storage away in between": {
-			&world{keyword: answer{err: away}, vector: answer{err: away}}, 0, "",
+		"storage outage in between": {
+			&world{keyword: answer{err: outage}, vector: answer{err: outage}}, 0, "",
 			[]Degradation{{Storage, Unavailable, "storage is unavailable: disk full"}},
 			false,
 		},
-		"storage and embedder away": {
-			&world{problem: "disk full", keyword: answer{err: away}, embedder: answer{err: limited}}, 0, "",
+		"storage and embedder outage": {
+			&world{problem: "disk full", keyword: answer{err: outage}, embedder: answer{err: limited}}, 0, "",
 			[]Degradation{{Storage, Unavailable, "disk full"}, {Embedding, Unavailable, "rate limited"}},
 			false,
 		},
@@ -241,7 +242,7 @@ func TestBudget(t *testing.T) {
 				result, err := r.Retrieve(t.Context(), query())
 				took := time.Since(started)
 				r.Close()
-				time.Sleep(2 * late) // in the bubble's time: until the deaf ones have ended
+				time.Sleep(2 * late) // in synctest time: until calls that ignore their context have ended
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -265,19 +266,19 @@ func TestBudget(t *testing.T) {
 					t.Errorf("the prompt is %q, the trace %q", result.PromptContext, result.TraceID)
 				}
 				if len(w.used) != len(result.Hits) || len(w.traces) != 1 || w.traces[0].ID != result.TraceID {
-					t.Errorf("%d uses and %d traces are noted", len(w.used), len(w.traces))
+					t.Errorf("%d uses and %d traces are recorded", len(w.used), len(w.traces))
 				}
 			})
 		})
 	}
 }
 
-// TestCallerGivesUp: then there is an error and no answer, at once.
+// TestCallerGivesUp: If the caller gives up, the call fails immediately and returns nothing.
 func TestCallerGivesUp(t *testing.T) {
-	for name, deaf := range map[string]bool{"listening": false, "deaf": true} {
+	for name, ignores := range map[string]bool{"observes the context": false, "ignores the context": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := &world{embedder: answer{after: late, deaf: deaf}, keyword: answer{after: late, deaf: deaf}}
+				w := &world{embedder: answer{after: late, ignoresContext: ignores}, keyword: answer{after: late, ignoresContext: ignores}}
 				r := w.retriever()
 				defer r.Close()
 				ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
@@ -294,16 +295,16 @@ func TestCallerGivesUp(t *testing.T) {
 				if took := time.Since(started); !errors.Is(err, context.Canceled) || took != 100*time.Millisecond {
 					t.Errorf("%v after %s", err, took)
 				}
-				time.Sleep(2 * late) // in the bubble's time: until the deaf ones have ended
+				time.Sleep(2 * late) // in synctest time: until calls that ignore their context have ended
 				if len(w.traces) != 0 {
-					t.Error("an answer that nobody got is recorded")
+					t.Error("an answer that was not returned is recorded")
 				}
 			})
 		})
 	}
 }
 
-// TestSettingsCountWhenTheBudgetIsSpent: settings that are there are used, also when something else took all the time.
+// TestSettingsCountWhenTheBudgetIsSpent: Settings that were read are used, even if other calls took the whole budget.
 func TestSettingsCountWhenTheBudgetIsSpent(t *testing.T) {
 	for range 50 { // select chooses at random
 		synctest.Test(t, func(t *testing.T) {
@@ -318,8 +319,8 @@ func TestSettingsCountWhenTheBudgetIsSpent(t *testing.T) {
 	}
 }
 
-// TestScores follows docs/design/recall.md to the number.
-func TestScores(t *testing.T) {
+// TestScoresMatchTheDesign checks the numbers of docs/design/recall.md.
+func TestScoresMatchTheDesign(t *testing.T) {
 	const halfLife = 30 * 24 * time.Hour
 	for name, test := range map[string]struct {
 		model                                 bool
@@ -371,8 +372,9 @@ func TestScores(t *testing.T) {
 	}
 }
 
-// TestCut: at most top k, none below the threshold, which recency and importance do not move; best first.
-func TestCut(t *testing.T) {
+// TestCutAppliesLimitAndThreshold: At most the top k hits are returned, best first, and none below the threshold. Recency and importance
+// do not count for the threshold.
+func TestCutAppliesLimitAndThreshold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{}
 		for i := range 10 {

@@ -16,7 +16,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/retry"
 )
 
-// delayOf and passes are what a provider's package says of its errors.
+// delayOf and passes classify errors as a provider's package does.
 func delayOf(err error) time.Duration {
 	transient, _ := errors.AsType[*memory.TransientError](err)
 	return transient.RetryAfter
@@ -29,8 +29,8 @@ func passes(err error) bool {
 
 var errLimit = &memory.TransientError{Err: errors.New("HTTP 429"), RetryAfter: 24 * time.Hour}
 
-// TestWorkWaitsForTheBreaker: work that meets a provider's delay of a day is tried again when the breaker lets a call through, goes on at
-// once when another call has closed it, and does not wait longer for having failed often.
+// TestWorkWaitsForTheBreaker: Work that a provider delayed by a day is retried when the breaker admits a call. It continues immediately
+// when another call has closed the breaker, however often it failed before.
 func TestWorkWaitsForTheBreaker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		recovered := background.NewNotifier()
@@ -67,7 +67,7 @@ func TestWorkWaitsForTheBreaker(t *testing.T) {
 			t.Errorf("tried after %v, want %v", at, want)
 		}
 		works.Store(true)
-		time.Sleep(time.Minute + time.Second) // to the next probe, which another caller makes
+		time.Sleep(time.Minute + time.Second) // until the next probe, which another caller makes
 		_ = retry.Through(b, call)
 		synctest.Wait()
 		if ok := <-done; !ok {
@@ -79,9 +79,9 @@ func TestWorkWaitsForTheBreaker(t *testing.T) {
 	})
 }
 
-// TestThroughLeavesOthersAlone: what is no failure of the provider comes through as it is, and a failure that does not open the breaker
-// says nothing of an unavailable provider.
-func TestThroughLeavesOthersAlone(t *testing.T) {
+// TestThroughReturnsOtherErrorsUnchanged: Errors that are not the provider's failures are returned unchanged. A failure that does not open
+// the breaker does not report the provider as unavailable.
+func TestThroughReturnsOtherErrorsUnchanged(t *testing.T) {
 	b := breaker.New(breaker.Config{
 		Name: "x", FailureThreshold: 2, OpenFor: time.Minute, IsFailure: passes, Delay: delayOf, Log: slog.New(slog.DiscardHandler),
 	})
@@ -103,10 +103,10 @@ func TestThroughLeavesOthersAlone(t *testing.T) {
 	}
 }
 
-// TestCounts: pauses grow with the failures of the work itself, and not with those of a provider that is unavailable.
-func TestCounts(t *testing.T) {
+// TestPausesGrowWithOwnFailures: Pauses grow with the work's own failures, and not with an unavailable provider's.
+func TestPausesGrowWithOwnFailures(t *testing.T) {
 	c := retry.Counts[string]{Pauses: retry.Pauses{Min: time.Second, Max: time.Minute}}
-	own, away := errors.New("own"), &memory.TransientError{Err: errors.New("away"), Unavailable: true, RetryAfter: time.Hour}
+	own, unavailable := errors.New("own"), &memory.TransientError{Err: errors.New("unavailable"), Unavailable: true, RetryAfter: time.Hour}
 	about := func(got, want time.Duration) {
 		t.Helper()
 		if got < want/2 || got > want+want/2 || got > c.Pauses.Longest() {
@@ -115,7 +115,7 @@ func TestCounts(t *testing.T) {
 	}
 	for _, seconds := range []int{1, 2, 4, 8, 16, 32, 60, 60} {
 		for range 3 {
-			about(c.Failed("a", away), time.Second)
+			about(c.Failed("a", unavailable), time.Second)
 		}
 		about(c.Failed("a", own), time.Duration(seconds)*time.Second)
 	}
@@ -124,12 +124,13 @@ func TestCounts(t *testing.T) {
 	about(c.Failed("a", own), time.Second)
 }
 
-// TestUnavailable: while a provider is unavailable nothing begins until its breaker lets a call through, and then one piece at a time.
-func TestUnavailable(t *testing.T) {
+// TestUnavailableProviderIsProbedOneAtATime: While a provider is unavailable no work begins until its breaker admits a call, and then one
+// item at a time.
+func TestUnavailableProviderIsProbedOneAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var until time.Time
-		away := true
-		u := retry.Unavailable(func() (time.Time, bool) { return until, away })
+		unavailable := true
+		u := retry.Unavailable(func() (time.Time, bool) { return until, unavailable })
 		check := func(wanted, running, allowed int, wait time.Duration) {
 			t.Helper()
 			if a, w := u.Now(wanted, running); a != allowed || w != wait {
@@ -141,26 +142,26 @@ func TestUnavailable(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		check(8, 0, 1, 0)
 		check(8, 1, 0, 0)
-		until = time.Time{} // a probe is under way
+		until = time.Time{} // a probe is running
 		check(8, 1, 0, 0)
-		away = false
+		unavailable = false
 		check(8, 1, 8, 0)
 		u = nil
 		check(8, 1, 8, 0)
 	})
 }
 
-// TestUntilEndsWithItsContext: a pause does not outlast the context.
+// TestUntilEndsWithItsContext: A pause ends with its context.
 func TestUntilEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		began := time.Now()
 		if retry.Until(ctx, retry.Pauses{Min: time.Hour, Max: time.Hour}, nil, func() error { return errLimit }, func(error) {}) {
-			t.Error("it succeeded")
+			t.Error("the pause was not cancelled")
 		}
 		if took := time.Since(began); took != time.Minute {
-			t.Errorf("it took %s", took)
+			t.Errorf("the pause took %s", took)
 		}
 	})
 }

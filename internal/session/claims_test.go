@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// films is what the replies below are compared with.
+// films is the list that the replies below are compared with.
 var films = evidence{
 	lists: []ShownList{{ShownAt: time.Unix(1, 0), Items: []ShownItem{
 		{Number: 1, Key: "/mv/m7BA", Title: "得闲谨制"},
@@ -16,8 +16,8 @@ var films = evidence{
 	text: foldClaim("see https://docs.example/help/start\n{\"url\": \"/dl/7Q2\"}\n"),
 }
 
-// TestClaims: a short reply is withheld when it claims what the evidence does not have, and only then.
-func TestClaims(t *testing.T) {
+// TestClaimsWithoutEvidenceAreExcluded: Only a short reply that claims something without evidence is excluded.
+func TestClaimsWithoutEvidenceAreExcluded(t *testing.T) {
 	guard := claims{maxRunes: 50}
 	for want, replies := range map[bool][]string{
 		true: {
@@ -27,7 +27,7 @@ func TestClaims(t *testing.T) {
 			"已找到资源，下载链接如下", "已为你找到 3 个下载地址。", "搜索到了，正在下载文件", "已經找到這部電影的資源", "找到了！这是下载链接",
 			"I found 4 results.", "I've found the download link.", "Here's the link you asked for",
 			"Download started, the file is on its way", "Found it! Here is the magnet.",
-			// Written when the guard was finished: 18 of 20 were withheld, and none of the 25 below.
+			// Written when the guard was finished: 18 of 20 were excluded, and none of the 25 below.
 			"第三部在这里：https://gying.net/v/889900", "给你地址 /movie/45776/play", "链接发你了：pan.baidu.com/s/1abcDEF", "我帮你查到了3个资源", "下载好了，文件在网盘",
 			"资源已找到，请查收链接", "已把第三部加入下载", "搜索结果如下：3部影片", "已获取该影片的磁力链接", "第3名是《泰坦尼克号》", "3. 《泰坦尼克号》",
 			"Got it, here is the download link", "I have found 2 torrents matching it", "The file has been downloaded", "It's at https://imdb.com/title/tt1234567",
@@ -54,20 +54,20 @@ func TestClaims(t *testing.T) {
 	} {
 		for _, reply := range replies {
 			if got := guard.candidate(reply) && films.unsupported(reply); got != want {
-				t.Errorf("%q is withheld: %v", reply, got)
+				t.Errorf("%q is excluded: %v", reply, got)
 			}
 		}
 	}
 	long := "第三部的链接：https://www.gying.org/movies/45776 。" + "这部电影讲的是一个很长的故事，从病毒爆发的第一天说起，一直说到二十八年以后的白骨圣殿，里面有很多人物和线索，值得慢慢看。"
 	if guard.candidate(long) {
-		t.Error("a long reply is withheld")
+		t.Error("a long reply is excluded")
 	}
 	if (claims{}).candidate("https://www.gying.org/movies/45776") {
-		t.Error("the guard is off and withholds")
+		t.Error("a disabled guard excludes a reply")
 	}
 }
 
-// TestClaimLength: Latin letters take a third of a Chinese character, and URLs take nothing.
+// TestClaimLength: A Latin letter counts a third of a Chinese character, and a URL counts nothing.
 func TestClaimLength(t *testing.T) {
 	url := " https://www.gying.org/movies/45776/with/a/very/long/path/that/does/not/count/as/words/of/the/reply/at/all"
 	guard := claims{maxRunes: 10}

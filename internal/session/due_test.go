@@ -6,24 +6,24 @@ import (
 	"time"
 )
 
-// TestSummariesWaitForTheirModel: while the model is unavailable no summary is tried, and what people say is considered as ever. When it
-// has recovered all summaries are made.
+// TestSummariesWaitForTheirModel: While the model is unavailable, no summary is tried and messages are still considered. After its
+// recovery all summaries are made.
 func TestSummariesWaitForTheirModel(t *testing.T) {
 	bubble(t, func(w *world) {
 		j := &joiner{}
 		w.parts.Summarizer = j
 		var mu sync.Mutex
 		var until time.Time
-		away := true
+		down := true
 		w.options.Unavailable = func() (time.Time, bool) {
 			mu.Lock()
 			defer mu.Unlock()
-			return until, away
+			return until, down
 		}
 		set := func(next time.Time, is bool) {
 			mu.Lock()
 			defer mu.Unlock()
-			until, away = next, is
+			until, down = next, is
 		}
 		set(time.Now().Add(time.Hour), true)
 		w.restart()
@@ -36,7 +36,7 @@ func TestSummariesWaitForTheirModel(t *testing.T) {
 			w.Errorf("%d summaries were tried", len(j.asked))
 		}
 		if n := len(w.taker.words()); n != 30 {
-			w.Errorf("%d of 30 messages were considered meanwhile", n)
+			w.Errorf("%d of 30 messages were considered during the outage", n)
 		}
 		set(time.Time{}, false)
 		w.Resume()

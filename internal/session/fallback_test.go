@@ -28,13 +28,13 @@ func (f *failing) Summarize(context.Context, session.Summarizing) (string, error
 	return "", f.err
 }
 
-// TestUnusableSummaryIsExtractedImmediately: a model whose answers cannot be used, or that refuses, does not delay a
-// session's summary. The log, the counter and the trace name the reason. A provider that cannot be reached is waited for.
+// TestUnusableSummaryIsExtractedImmediately: A model that refuses or returns unusable answers does not delay a session's summary. The log,
+// the counter and the trace name the reason. If the provider cannot be reached, the summary is postponed.
 func TestUnusableSummaryIsExtractedImmediately(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		err    error
-		counts string // as what it is counted; "" when it waits
+		counts string // the reason that is counted; "" if the summary is postponed
 	}{
 		{"unusable answers", errors.New("the model's answers cannot be used: no valid JSON"), session.FallbackUnusable},
 		{"a refusal", fmt.Errorf("summarising: %w", &memory.RefusedError{Err: errors.New("HTTP 400")}), session.FallbackRefused},

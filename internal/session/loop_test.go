@@ -15,8 +15,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/session"
 )
 
-// TestIdle: what is left is considered when nothing is said for a while, and a later message puts that off.
-func TestIdle(t *testing.T) {
+// TestConsidersAfterAPause: Pending messages are considered after a pause. A new message starts the pause again.
+func TestConsidersAfterAPause(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.restart()
 		defer w.stop()
@@ -40,8 +40,8 @@ func TestIdle(t *testing.T) {
 	})
 }
 
-// TestEvery: whose number of messages counts.
-func TestEvery(t *testing.T) {
+// TestConsidersAfterSoManyMessages: The session's own number of messages takes precedence over the user's and the policy's.
+func TestConsidersAfterSoManyMessages(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.restart()
 		defer w.stop()
@@ -76,12 +76,12 @@ func TestEvery(t *testing.T) {
 			w.say(group("bob"), fmt.Sprint("g", i))
 		}
 		w.say(group("eve"), "not for me")
-		expect("in a group nobody's own number counts", "a1", "a2", "a3", "g0", "g1", "g2", "g3", "g4", "g5", "g6", "g7", "g8", "not for me")
+		expect("in a group no user's own number applies", "a1", "a2", "a3", "g0", "g1", "g2", "g3", "g4", "g5", "g6", "g7", "g8", "not for me")
 	})
 }
 
-// TestPaused: what a paused user says is history, and is not considered later either.
-func TestPaused(t *testing.T) {
+// TestPausedUserIsNotConsidered: Messages of a paused user are stored and never considered.
+func TestPausedUserIsNotConsidered(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.restart()
 		defer w.stop()
@@ -100,8 +100,8 @@ func TestPaused(t *testing.T) {
 	})
 }
 
-// TestRestart: what was due when the process ended is done by the next.
-func TestRestart(t *testing.T) {
+// TestRestartResumesDueWork: Work that was due when the process ended is done by the next one.
+func TestRestartResumesDueWork(t *testing.T) {
 	bubble(t, func(w *world) {
 		s := scope("ann", "s")
 		for i := range 10 {
@@ -119,9 +119,9 @@ func TestRestart(t *testing.T) {
 	})
 }
 
-// TestPutOff: what cannot be done now is done later, and less and less often; not before a full queue asks for it, and whatever a provider
-// asks for, which is a matter of its circuit breaker.
-func TestPutOff(t *testing.T) {
+// TestFailedWorkIsRetriedLessAndLessOften: Work that fails is retried after growing pauses. A full queue postpones it for as long as it
+// asks; a delay that a provider asks for does not (the circuit breaker observes it).
+func TestFailedWorkIsRetriedLessAndLessOften(t *testing.T) {
 	bubble(t, func(w *world) {
 		transient := &memory.TransientError{Err: errors.New("rate limit")}
 		w.taker.errors = []error{
@@ -139,7 +139,7 @@ func TestPutOff(t *testing.T) {
 		calls := w.taker.calls
 		w.taker.mu.Unlock()
 		if len(calls) != 8 || len(w.taker.words()) != 10 {
-			w.Fatalf("tried %v, considered %q", w.taker.since(start), w.taker.words())
+			w.Fatalf("tried after %v, considered %q", w.taker.since(start), w.taker.words())
 		}
 		for i, least := range []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second, 4 * time.Second, 7 * time.Minute, time.Hour, 5 * time.Second} {
 			if pause := calls[i+1].Sub(calls[i]); pause < least || pause > 4*least+time.Minute {
@@ -151,12 +151,12 @@ func TestPutOff(t *testing.T) {
 		}
 		w.pass(time.Second)
 		if got := w.taker.words(); len(got) != 20 {
-			w.Errorf("afterwards %q", got)
+			w.Errorf("at the end considered %q", got)
 		}
 	})
 }
 
-// outage is a store that is down now and then.
+// outage is a store that is unavailable from time to time.
 type outage struct {
 	session.Store
 	down  atomic.Bool
@@ -171,8 +171,8 @@ func (o *outage) Due(ctx context.Context, now time.Time, limit int, kinds ...ses
 	return o.Store.Due(ctx, now, limit, kinds...)
 }
 
-// TestOutage: the service outlives an outage of storage, asks now and then, and at once when it is woken.
-func TestOutage(t *testing.T) {
+// TestSurvivesStorageOutage: The service survives a storage outage. It retries periodically, and immediately when it is notified.
+func TestSurvivesStorageOutage(t *testing.T) {
 	bubble(t, func(w *world) {
 		store := &outage{Store: w.store}
 		w.writing.Store = store
@@ -190,18 +190,19 @@ func TestOutage(t *testing.T) {
 		w.Wake()
 		w.pass(100 * time.Millisecond)
 		if got := w.taker.words(); len(got) != 10 {
-			w.Errorf("after the outage %q", got)
+			w.Errorf("after the outage considered %q", got)
 		}
 		before := store.asked.Load()
 		w.pass(24 * time.Hour)
 		if n := store.asked.Load() - before; n > 60 {
-			w.Errorf("asked %d times in a day without anything to do", n)
+			w.Errorf("asked %d times on a day without work", n)
 		}
 	})
 }
 
-// TestStuck: something that stays due although it was done keeps the service neither busy nor from other work.
-func TestStuck(t *testing.T) {
+// TestSessionThatStaysDueBlocksNothing: A session that stays due although it was considered keeps the service neither busy nor from other
+// sessions.
+func TestSessionThatStaysDueBlocksNothing(t *testing.T) {
 	bubble(t, func(w *world) {
 		var calls atomic.Int64
 		w.parts.Considerer = considering(func(ctx context.Context, namespace, sessionID string) error {
@@ -222,7 +223,7 @@ func TestStuck(t *testing.T) {
 			w.Errorf("called %d times in ten minutes", n)
 		}
 		if got := w.taker.words(); len(got) != 10 {
-			w.Errorf("of the other session %q are considered", got)
+			w.Errorf("of the other session considered %q", got)
 		}
 	})
 }
@@ -233,8 +234,9 @@ func (f considering) ConsiderPending(ctx context.Context, namespace, sessionID s
 	return f(ctx, namespace, sessionID)
 }
 
-// TestStop: what runs is given time, and cancelled when that is over; it is due again afterwards. A panic is no end.
-func TestStop(t *testing.T) {
+// TestStopWaitsThenCancels: Running work may finish within a limit and is cancelled after it. Cancelled work is due again, also after a
+// panic.
+func TestStopWaitsThenCancels(t *testing.T) {
 	bubble(t, func(w *world) {
 		var began, ended atomic.Int64
 		w.parts.Considerer = considering(func(ctx context.Context, _, sessionID string) error {
@@ -267,16 +269,16 @@ func TestStop(t *testing.T) {
 		defer w.stop()
 		w.pass(time.Second)
 		if got := w.taker.words(); len(got) != 10 {
-			w.Errorf("afterwards %q", got)
+			w.Errorf("after the restart considered %q", got)
 		}
 	})
 }
 
-// TestRetention: messages go after each namespace's own time, and where there is none they stay.
-func TestRetention(t *testing.T) {
+// TestRetentionIsPerNamespace: Messages expire after their namespace's retention. Without one they are kept.
+func TestRetentionIsPerNamespace(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.policy("day", session.Policy{Enabled: true, Retention: 24 * time.Hour})
-		w.policy("off", session.Policy{Enabled: true, Retention: 48 * time.Hour}) // until messages were stored
+		w.policy("off", session.Policy{Enabled: true, Retention: 48 * time.Hour}) // disabled below, after messages were stored
 		w.restart()
 		defer w.stop()
 		left := func(namespace string) int64 {
@@ -315,15 +317,15 @@ func TestRetention(t *testing.T) {
 			if got := [3]int64{left(namespace), left("day"), left("off")}; got != test.want {
 				w.Errorf("after another %s there are %v messages, want %v", test.after, got, test.want)
 			}
-			if c := w.window(day); c.Dropped != 0 { // what was deleted is nowhere
-				w.Errorf("%d are said to have been dropped", c.Dropped)
+			if c := w.window(day); c.Dropped != 0 { // deleted messages are not reported
+				w.Errorf("%d are reported as dropped", c.Dropped)
 			}
 		}
 	})
 }
 
-// TestSwitchedOff: where sessions were switched off nothing is considered, and it is when they are on again.
-func TestSwitchedOff(t *testing.T) {
+// TestDisabledSessionsAreNotConsidered: While sessions are disabled nothing is considered. It is when they are enabled again.
+func TestDisabledSessionsAreNotConsidered(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.restart()
 		defer w.stop()

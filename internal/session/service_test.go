@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { leaks.Main(m) }
 
-// world is a service over a real database, in a bubble of its own.
+// world is a service over a real database, with a clock of its own.
 type world struct {
 	*testing.T
 	*session.Service
@@ -76,21 +76,21 @@ func bubble(t *testing.T, run func(w *world)) {
 	})
 }
 
-// problem is why the database cannot be read, or "".
+// problem is the reason why the database cannot be read, or "".
 type problem string
 
 func (p problem) Problem() string { return string(p) }
 
 func (problem) WriteProblem() string { return "" }
 
-// policy sets what holds in a namespace.
+// policy sets a namespace's policy.
 func (w *world) policy(namespace string, p session.Policy) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.policies[namespace] = p
 }
 
-// newService returns a service of the test's parts and options.
+// newService returns a service with the test's options.
 func (w *world) newService() *session.Service {
 	if w.parts.Summarizer != nil {
 		w.writing.SummaryWindow = w.options.Window.MaxMessages
@@ -98,33 +98,33 @@ func (w *world) newService() *session.Service {
 	return session.NewService(session.NewWriter(w.writing), w.parts, w.options)
 }
 
-// restart begins with a new service, as a new process does, and sets it going until the test ends.
+// restart replaces the service, as a new process does, and runs it until the test ends.
 func (w *world) restart() {
 	w.Service = w.newService()
 	w.Start()
 	synctest.Wait()
 }
 
-// stop gives what runs no time.
+// stop ends the service without waiting for running work.
 func (w *world) stop() {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	w.Stop(ctx)
 }
 
-// pass lets time pass.
+// pass advances the clock.
 func (w *world) pass(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
 
-// taker takes what waits, and notes when. Errors come first.
+// taker considers pending messages and records when. It returns the errors first.
 type taker struct {
 	store  session.Store
 	mu     sync.Mutex
 	errors []error
 	calls  []time.Time
-	taken  []string // the contents of what people said
+	taken  []string // the contents of the users' messages
 }
 
 func (c *taker) ConsiderPending(ctx context.Context, namespace, sessionID string) error {
@@ -163,7 +163,7 @@ func (c *taker) ConsiderPending(ctx context.Context, namespace, sessionID string
 	}
 }
 
-// since is when it was called, after a time.
+// since returns how long after start each call came.
 func (c *taker) since(start time.Time) []time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -180,14 +180,14 @@ func (c *taker) words() []string {
 	return slices.Clone(c.taken)
 }
 
-// traces keeps records.
+// traces collects records.
 type traces struct{ records []trace.Record }
 
 func (*traces) Enabled() bool { return true }
 
 func (r *traces) Record(record trace.Record) { r.records = append(r.records, record) }
 
-// scope is that of a user's session in a direct chat.
+// scope returns the user's session in a direct chat.
 func scope(userID, sessionID string) memory.Scope {
 	return memory.Scope{Namespace: namespace, UserID: userID, SessionID: sessionID, Channel: memory.Channel{Kind: memory.ChannelDirect}}
 }
@@ -196,8 +196,8 @@ func viewer(s memory.Scope) session.Viewer {
 	return session.Viewer{Namespace: s.Namespace, UserID: s.UserID, Channel: s.Channel, Audience: memory.VisibilityChannel.AudienceOf(s.Channel)}
 }
 
-// talk makes messages of lines; "A: " begins one of the assistant, "T: " one of a tool, "S: " one of the system, and
-// "name: " one of somebody; other lines are the scope's user's.
+// talk makes messages of lines. The prefix "A: " means the assistant, "T: " a tool, "S: " the system and "name: " another person. Other
+// lines are the scope's user's.
 func talk(s memory.Scope, lines ...string) []memory.Message {
 	var messages []memory.Message
 	for _, l := range lines {
@@ -251,12 +251,12 @@ func (w *world) set(userID string, change func(*memory.Settings)) {
 // Context is the test's: the service's has another name.
 func (w *world) Context() context.Context { return w.T.Context() }
 
-// request asks for the usual window.
+// request returns a request for the default window.
 func (w *world) request(s memory.Scope) session.ContextRequest {
 	return session.ContextRequest{Scope: s, Viewer: viewer(s), Limits: w.options.Window}
 }
 
-// window asks for the usual window.
+// window reads the default window.
 func (w *world) window(s memory.Scope) session.Context {
 	w.Helper()
 	c := w.Service.Context(w.Context(), w.request(s))
@@ -274,14 +274,14 @@ func contents(messages []session.Message) []string {
 	return list
 }
 
-// TestSeedDialogue: the block of the design that conversation memory comes from, to the letter.
+// TestSeedDialogue: The rendered block equals the design's reference exactly.
 func TestSeedDialogue(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.options.Labels = map[string]string{"ancestor_yan": "严氏先祖"}
 		w.Service = w.newService()
 		s := memory.Scope{Namespace: namespace, AgentID: "ancestor_yan"}
 		if c := w.window(s); c.PromptContext != "" || c.SessionID != "" || c.TraceID == "" {
-			w.Errorf("before anything was said there is %+v", c)
+			w.Errorf("before the first message: %+v", c)
 		}
 		first := w.say(s, "请问严氏家训有哪些？", "A: 后生问得好。老夫当年定下家训十则...")
 		if !strings.HasPrefix(first.Session.ID, "ses_") || !first.Created {
@@ -314,8 +314,8 @@ func TestSeedDialogue(t *testing.T) {
 	})
 }
 
-// TestExpiry: after the time to live the window is empty, and the next message begins a fresh one; the history stays.
-func TestExpiry(t *testing.T) {
+// TestWindowExpires: After its time to live the window is empty, and the next message begins a new one. The history stays.
+func TestWindowExpires(t *testing.T) {
 	bubble(t, func(w *world) {
 		s := scope("ann", "s")
 		w.say(s, "one", "A: two")
@@ -329,7 +329,7 @@ func TestExpiry(t *testing.T) {
 		}
 		w.say(s, "three")
 		if c := w.window(s); c.Expired || !slices.Equal(contents(c.Messages), []string{"three"}) || c.Dropped != 0 {
-			w.Errorf("a fresh window: %+v", c)
+			w.Errorf("a new window: %+v", c)
 		}
 		if page, err := w.store.Messages(w.Context(), viewer(s), "s", session.MessageQuery{Limit: 10}); err != nil || page.Total != 3 {
 			w.Errorf("the history: %+v, %v", page, err)
@@ -337,7 +337,7 @@ func TestExpiry(t *testing.T) {
 	})
 }
 
-// TestWindowOfRequest: what a request asks for, and what it may see.
+// TestWindowOfRequest: A window keeps to the request's limits and to what its caller may see.
 func TestWindowOfRequest(t *testing.T) {
 	bubble(t, func(w *world) {
 		s := scope("ann", "s")
@@ -387,7 +387,7 @@ func TestWindowOfRequest(t *testing.T) {
 		}
 		w.policy(namespace, session.Policy{})
 		if c := w.window(s); c.SessionID != "" || len(c.Messages) != 0 {
-			w.Errorf("switched off: %+v", c)
+			w.Errorf("with sessions disabled: %+v", c)
 		}
 	})
 }
@@ -395,7 +395,7 @@ func TestWindowOfRequest(t *testing.T) {
 // broken is a store whose windows cannot be read.
 type broken struct {
 	session.Store
-	err error // nil: it does not answer
+	err error // nil: it never answers
 }
 
 func (b broken) Window(ctx context.Context, _ session.Viewer, _ string, _ session.WindowQuery) (session.Window, error) {
@@ -406,7 +406,7 @@ func (b broken) Window(ctx context.Context, _ session.Viewer, _ string, _ sessio
 	return session.Window{}, ctx.Err()
 }
 
-// TestContextWithoutStorage: it is empty, in time, and says why.
+// TestContextWithoutStorage: The context is empty, arrives in time and names the reason.
 func TestContextWithoutStorage(t *testing.T) {
 	bubble(t, func(w *world) {
 		for name, test := range map[string]struct {
@@ -434,8 +434,8 @@ func TestContextWithoutStorage(t *testing.T) {
 	})
 }
 
-// TestWithheld: a reply that looks like a failure is history and nothing else.
-func TestWithheld(t *testing.T) {
+// TestFailedReplyIsExcluded: A reply that looks like a failure is stored, but no window contains it.
+func TestFailedReplyIsExcluded(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.writing.FailureMaxRunes, w.writing.FailurePhrases = 50, []string{"My Circuits"}
 		w.Service = w.newService()
@@ -447,14 +447,14 @@ func TestWithheld(t *testing.T) {
 		if err != nil {
 			w.Fatal(err)
 		}
-		var withheld []int64
+		var excluded []int64
 		for _, m := range page.Messages {
 			if m.Excluded == session.WithheldFailure {
-				withheld = append(withheld, m.Position)
+				excluded = append(excluded, m.Position)
 			}
 		}
-		if !slices.Equal(withheld, []int64{2, 7}) { // in the second turn a tool was called, and the last reply is long
-			w.Errorf("withheld are %v", withheld)
+		if !slices.Equal(excluded, []int64{2, 7}) { // in the second turn a tool was called, and the last reply is long
+			w.Errorf("excluded are %v", excluded)
 		}
 		if got := contents(w.window(s).Messages); slices.Contains(got, "my circuits hurt") || len(got) != 6 {
 			w.Errorf("the window is %q", got)

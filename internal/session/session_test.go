@@ -7,9 +7,9 @@ import (
 	"github.com/memsidecar/memsidecar/internal/session"
 )
 
-// TestSessionsOfNobody: a session in which nobody is named is seen by requests that name nobody; a group's only from the
-// group, also when who took part in it was forgotten since.
-func TestSessionsOfNobody(t *testing.T) {
+// TestVisibilityWithoutUser: A session without a user is visible to requests without a user. A group's session is visible only from the
+// group, also after a participant was forgotten.
+func TestVisibilityWithoutUser(t *testing.T) {
 	lobby := memory.Channel{Kind: memory.ChannelGroup, ID: "lobby"}
 	chat := memory.Channel{Kind: memory.ChannelDirect}
 	for _, test := range []struct {

@@ -16,7 +16,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/session/summary/extract"
 )
 
-// joiner summarises by joining everything, and notes what it was asked. Errors come first.
+// joiner summarises by joining all lines and records its calls. It returns the errors first.
 type joiner struct {
 	mu     sync.Mutex
 	errors []error
@@ -46,7 +46,7 @@ func (j *joiner) Summarize(_ context.Context, s session.Summarizing) (string, er
 	return strings.TrimPrefix(text, "|"), nil
 }
 
-// exchange says numbered things and answers them.
+// exchange appends numbered messages and their answers.
 func (w *world) exchange(s memory.Scope, from, to int) {
 	w.Helper()
 	for i := from; i < to; i++ {
@@ -68,8 +68,8 @@ func (w *world) summary(s memory.Scope) session.Summary {
 	return *found.Summary
 }
 
-// TestRollingSummary: what leaves the window is in the summary soon, once, and both together are the whole conversation
-// but for the newest of what left.
+// TestRollingSummary: Messages that leave the window are soon in the summary, once. Window and summary together cover all but the newest
+// that left.
 func TestRollingSummary(t *testing.T) {
 	bubble(t, func(w *world) {
 		j := &joiner{}
@@ -79,12 +79,12 @@ func TestRollingSummary(t *testing.T) {
 		s := scope("ann", "s")
 		w.exchange(s, 0, 6)
 		if got := w.summary(s); got.Last != 0 || len(j.asked) != 0 {
-			w.Errorf("before there is a need: %+v", got)
+			w.Errorf("before a summary is needed: %+v", got)
 		}
 		w.exchange(s, 6, 7)
 		if got := w.summary(s); got.Text != "User:q0|Assistant:a0|User:q1|Assistant:a1" || got.Last != 4 || got.Messages != 4 ||
 			got.MadeBy != "test/joiner" {
-			w.Errorf("the first: %+v", got)
+			w.Errorf("the first summary: %+v", got)
 		}
 		for i := 7; i < 30; i++ {
 			w.exchange(s, i, i+1)
@@ -102,7 +102,7 @@ func TestRollingSummary(t *testing.T) {
 		got := w.summary(s)
 		if n := strings.Count(got.Text, "User:"); n != strings.Count(got.Text, "Assistant:") || int64(2*n) != got.Messages ||
 			got.Last != got.Messages {
-			w.Errorf("at last: %+v", got)
+			w.Errorf("the last summary: %+v", got)
 		}
 		if calls := len(j.asked); calls > 15 {
 			w.Errorf("the model was asked %d times in 30 turns", calls)
@@ -119,7 +119,7 @@ func TestRollingSummary(t *testing.T) {
 		w.pass(24 * time.Hour)
 		w.say(s, "hello again")
 		if c := w.window(s); c.Summary != nil || len(c.Messages) != 1 || w.summary(s).Last != 0 {
-			w.Errorf("in a fresh window: %+v", c)
+			w.Errorf("in a new window: %+v", c)
 		}
 		asked := len(j.asked)
 		w.pass(10 * time.Hour)
@@ -129,7 +129,7 @@ func TestRollingSummary(t *testing.T) {
 	})
 }
 
-// TestSummaryOfEachAgent: with several agents each has a summary of its own, and none of another's words is in it.
+// TestSummaryOfEachAgent: Each of several agents has its own summary, which holds no words of another.
 func TestSummaryOfEachAgent(t *testing.T) {
 	bubble(t, func(w *world) {
 		j := &joiner{}
@@ -141,7 +141,7 @@ func TestSummaryOfEachAgent(t *testing.T) {
 		w.exchange(one, 0, 20)
 		w.exchange(two, 100, 103)
 		w.exchange(one, 20, 25)
-		w.pass(time.Minute) // a summary that was made while messages came in is due again after a pause
+		w.pass(time.Minute) // a summary that was made while messages arrived is due again after a pause
 		agent := func(id string) session.Context {
 			r := w.request(one)
 			r.AgentID = &id
@@ -160,8 +160,8 @@ func TestSummaryOfEachAgent(t *testing.T) {
 	})
 }
 
-// TestSummaryPassesToolsOver: what tools said neither is in a summary nor makes a model be asked more often.
-func TestSummaryPassesToolsOver(t *testing.T) {
+// TestSummaryLeavesOutTools: Tool messages are not in a summary and cause no additional calls of the model.
+func TestSummaryLeavesOutTools(t *testing.T) {
 	bubble(t, func(w *world) {
 		j := &joiner{}
 		w.parts.Summarizer = j
@@ -179,8 +179,8 @@ func TestSummaryPassesToolsOver(t *testing.T) {
 	})
 }
 
-// TestLongSession: a long session is summarised in bounded steps, and lets others have their turn.
-func TestLongSession(t *testing.T) {
+// TestLongSessionIsSummarizedInSteps: A long session is summarised in bounded steps, between which other sessions have their turn.
+func TestLongSessionIsSummarizedInSteps(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.options.Workers = 1
 		j := &joiner{}
@@ -203,7 +203,7 @@ func TestLongSession(t *testing.T) {
 		defer w.stop()
 		w.pass(time.Minute)
 		if got := w.summary(long); got.Messages != 1990 || got.Last != 1990 {
-			w.Errorf("of the long one: %d messages up to %d", got.Messages, got.Last)
+			w.Errorf("of the long session: %d messages up to %d", got.Messages, got.Last)
 		}
 		shortAt := -1
 		for i, s := range j.asked {
@@ -219,17 +219,17 @@ func TestLongSession(t *testing.T) {
 			}
 		}
 		if shortAt < 0 || shortAt > 10 {
-			w.Errorf("the short one's turn was step %d of %d", shortAt, len(j.asked))
+			w.Errorf("the short session's turn was step %d of %d", shortAt, len(j.asked))
 		}
 	})
 }
 
-// TestSummaryWaits: while a model is away the summary waits, and what is refused is not asked for all the time.
-func TestSummaryWaits(t *testing.T) {
+// TestSummaryIsPostponedWhileItsModelFails: While the model is unavailable the summary is postponed. After a refusal the pauses grow.
+func TestSummaryIsPostponedWhileItsModelFails(t *testing.T) {
 	bubble(t, func(w *world) {
 		j := &joiner{errors: []error{
-			&memory.TransientError{Err: errors.New("away")},
-			&memory.TransientError{Err: errors.New("away"), RetryAfter: 24 * time.Hour}, errors.New("blocked"),
+			&memory.TransientError{Err: errors.New("unavailable")},
+			&memory.TransientError{Err: errors.New("unavailable"), RetryAfter: 24 * time.Hour}, errors.New("blocked"),
 		}}
 		w.parts.Summarizer = j
 		var until time.Time // when the model may be asked again
@@ -247,9 +247,9 @@ func TestSummaryWaits(t *testing.T) {
 			w.Errorf("pauses are %v", pauses)
 		}
 		if got := w.summary(s); got.Last != 4 {
-			w.Errorf("at last: %+v", got)
+			w.Errorf("the last summary: %+v", got)
 		}
-		// Nobody needs the summary of a window that has expired.
+		// An expired window needs no summary.
 		until = time.Now().Add(25 * time.Hour)
 		asked := len(j.asked)
 		w.exchange(s, 7, 20)
@@ -260,7 +260,7 @@ func TestSummaryWaits(t *testing.T) {
 	})
 }
 
-// TestSummaryAndForgetting: words that are forgotten while a model summarises them are in no summary.
+// TestSummaryAndForgetting: Words that are forgotten during the model's call are in no summary.
 func TestSummaryAndForgetting(t *testing.T) {
 	bubble(t, func(w *world) {
 		s := memory.Scope{Namespace: namespace, UserID: "ann", SessionID: "s", Channel: memory.Channel{Kind: memory.ChannelGroup, ID: "g"}}
@@ -289,7 +289,7 @@ func TestSummaryAndForgetting(t *testing.T) {
 	})
 }
 
-// TestExtractedSummary puts the parts together: without a model, what was said long ago is still there.
+// TestExtractedSummary: Without a model the block still contains what was said long ago.
 func TestExtractedSummary(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.parts.Summarizer = extract.New(300)
@@ -316,7 +316,7 @@ func TestExtractedSummary(t *testing.T) {
 	})
 }
 
-// TestSummaryOfManyAgents: however many agents take part, the service comes to an end.
+// TestSummaryOfManyAgents: However many agents take part, summarising ends.
 func TestSummaryOfManyAgents(t *testing.T) {
 	bubble(t, func(w *world) {
 		j := &joiner{}
@@ -331,7 +331,7 @@ func TestSummaryOfManyAgents(t *testing.T) {
 		w.pass(time.Minute)
 		due, next, err := w.store.Due(w.Context(), time.Now(), 10)
 		if err != nil || slices.ContainsFunc(due, func(d session.Due) bool { return d.Kind == session.DueSummarize }) {
-			w.Errorf("after a minute there is still to be done %v, then %v, %v", due, next, err)
+			w.Errorf("after a minute due are %v, then %v, %v", due, next, err)
 		}
 	})
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// turns counts the turns of messages, in another way than cut: what people say after an answer begins a new one.
+// turns counts turns differently than cut: a person's message after an answer begins a new one.
 func turns(messages []Message) int {
 	n, answered := 0, true
 	for _, m := range messages {
@@ -23,9 +23,9 @@ func turns(messages []Message) int {
 	return n
 }
 
-// TestCut: whatever was said, a window is an end of it that begins with a person and keeps to the limits, and there is no
-// longer one. Where there is none it is the newest message, and flagged exactly when that is too long.
-func TestCut(t *testing.T) {
+// TestCutReturnsTheLongestEnd: A window is the longest end of the messages that begins with a person and keeps to the limits. If none
+// does, it is the newest message, which is flagged only if it is too long.
+func TestCutReturnsTheLongestEnd(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	roles := []memory.Role{memory.RoleUser, memory.RoleUser, memory.RoleAssistant, memory.RoleAssistant, memory.RoleTool, memory.RoleSystem}
 	for range 20_000 {

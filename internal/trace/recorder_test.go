@@ -24,14 +24,14 @@ var (
 	ben = memory.User{Namespace: "test", ID: "ben"}
 )
 
-// world is a recorder on a database of its own.
+// world is a recorder with its own database.
 type world struct {
 	*trace.Recorder
 	store *sqlstore.Traces
 	db    *sqlite.Storage
 }
 
-// bubble runs a test with the bubble's clock.
+// bubble runs a test with the synctest clock.
 func bubble(t *testing.T, options trace.Options, run func(t *testing.T, w *world)) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -61,7 +61,7 @@ func (w *world) note(id string, user memory.User) {
 	})
 }
 
-// stored is the ids of what the store has of a user, oldest first.
+// stored returns the ids of a user's stored records, oldest first.
 func (w *world) stored(t *testing.T, user memory.User) string {
 	t.Helper()
 	records, _, err := w.store.List(t.Context(), trace.ListQuery{User: user, Audience: memory.Everything(), OldestFirst: true, Limit: 1000})
@@ -75,7 +75,7 @@ func (w *world) stored(t *testing.T, user memory.User) string {
 	return strings.Join(ids, " ")
 }
 
-func TestRecords(t *testing.T) {
+func TestRecordsAreWrittenInBatches(t *testing.T) {
 	bubble(t, trace.Options{Retention: time.Hour}, func(t *testing.T, w *world) {
 		w.note("1", ann)
 		time.Sleep(2 * time.Second)
@@ -92,8 +92,8 @@ func TestRecords(t *testing.T) {
 	})
 }
 
-// TestReads: what waits to be written is found, too.
-func TestReads(t *testing.T) {
+// TestReadsIncludePendingRecords: Reads include records that are not written yet.
+func TestReadsIncludePendingRecords(t *testing.T) {
 	bubble(t, trace.Options{Retention: time.Hour}, func(t *testing.T, w *world) {
 		w.note("1", ann)
 		if r, err := w.Get(t.Context(), ann, "1", memory.Everything()); err != nil || r.ID != "1" {
@@ -107,7 +107,7 @@ func TestReads(t *testing.T) {
 		w.note("3", ann)
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
-		for range 100 { // who does not wait for the answer must not take what waits with them
+		for range 100 { // a cancelled read must not lose pending records
 			_, _, _ = w.List(gone, trace.ListQuery{User: ann, Audience: memory.Everything(), Limit: 10})
 		}
 		time.Sleep(2 * time.Second)
@@ -118,8 +118,8 @@ func TestReads(t *testing.T) {
 	})
 }
 
-// TestDisabled: nothing is recorded, and what was is deleted.
-func TestDisabled(t *testing.T) {
+// TestDisabledRecorderDeletesRecords: Nothing is recorded, and existing records are deleted.
+func TestDisabledRecorderDeletesRecords(t *testing.T) {
 	bubble(t, trace.Options{Retention: time.Hour}, func(t *testing.T, w *world) {
 		w.note("1", ann)
 		w.Close()
@@ -136,8 +136,8 @@ func TestDisabled(t *testing.T) {
 	})
 }
 
-// TestForget: records that wait are forgotten too, and those of others are not.
-func TestForget(t *testing.T) {
+// TestForgetIncludesPendingRecords: Pending records are deleted too, those of other users are not.
+func TestForgetIncludesPendingRecords(t *testing.T) {
 	bubble(t, trace.Options{Retention: time.Hour}, func(t *testing.T, w *world) {
 		w.note("1", ann)
 		time.Sleep(2 * time.Second)
@@ -149,7 +149,7 @@ func TestForget(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if a, b := w.stored(t, ann), w.stored(t, ben); a != "" || b != "3" {
-			t.Errorf("left %q and %q", a, b)
+			t.Errorf("%q and %q remain", a, b)
 		}
 		w.note("4", ben)
 		if n, err := w.ForgetSession(t.Context(), "test", "s", memory.Channel{}); n != 2 || err != nil {
@@ -164,8 +164,8 @@ func TestForget(t *testing.T) {
 	})
 }
 
-// TestPrunesAge: what is older than the retention goes, a minute later at most; at the start, too.
-func TestPrunesAge(t *testing.T) {
+// TestExpiredRecordsAreDeleted: Records are deleted at most one minute after their retention has ended, and at the start.
+func TestExpiredRecordsAreDeleted(t *testing.T) {
 	bubble(t, trace.Options{Retention: 24 * time.Hour}, func(t *testing.T, w *world) {
 		w.note("1", ann)
 		time.Sleep(time.Hour)
@@ -190,8 +190,8 @@ func TestPrunesAge(t *testing.T) {
 	})
 }
 
-// TestPrunesNumber: the newest stay, whoever's they are.
-func TestPrunesNumber(t *testing.T) {
+// TestExcessRecordsAreDeleted: Above the limit the oldest records are deleted, whichever user's they are.
+func TestExcessRecordsAreDeleted(t *testing.T) {
 	bubble(t, trace.Options{Retention: 24 * time.Hour, MaxRecords: 3}, func(t *testing.T, w *world) {
 		for i := range 1203 { // several steps
 			time.Sleep(time.Millisecond)
@@ -200,7 +200,7 @@ func TestPrunesNumber(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
 		if a, b := w.stored(t, ann), w.stored(t, ben); a != "1200 1202" || b != "1201" {
-			t.Errorf("left %q and %q", a, b)
+			t.Errorf("%q and %q remain", a, b)
 		}
 	})
 }

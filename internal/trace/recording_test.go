@@ -15,7 +15,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/usage"
 )
 
-// sums takes calls and forgets them.
+// sums discards calls.
 type sums struct{}
 
 func (sums) AddUsage(context.Context, []usage.Call) error { return nil }
@@ -42,10 +42,10 @@ func TestRecording(t *testing.T) {
 			t.Errorf("calls %+v", r.ModelCalls)
 		}
 		if in := inner.End(nil); in.ID == r.ID || len(in.ModelCalls) != 1 || in.Error != "" || in.TurnID != "turn" {
-			t.Errorf("inside it %+v", in)
+			t.Errorf("inside the recording %+v", in)
 		}
 		if _, plain := trace.Begin(t.Context(), scope); plain.End(nil).TurnID != "" {
-			t.Error("a turn from nowhere")
+			t.Error("without a turn a turn is found")
 		}
 	})
 }
@@ -70,7 +70,7 @@ func TestToolCalls(t *testing.T) {
 	}
 	for _, s := range []string{calls[0].Arguments, calls[0].Result} {
 		if n := utf8.RuneCountInString(s); n != trace.MaxToolRunes || !utf8.ValidString(s) {
-			t.Errorf("kept %d characters", n)
+			t.Errorf("%d characters are stored", n)
 		}
 	}
 	for i, c := range trace.ToolCalls(messages, false) {
@@ -79,11 +79,11 @@ func TestToolCalls(t *testing.T) {
 		}
 	}
 	if messages[0].Tools[0].Arguments != long {
-		t.Error("the messages were changed")
+		t.Error("the original messages were changed")
 	}
 }
 
-func TestAlone(t *testing.T) {
+func TestAloneMeansOneUserInADirectChat(t *testing.T) {
 	says := func(who string) memory.Message {
 		return memory.Message{Role: memory.RoleUser, Speaker: who, Content: "words"}
 	}
@@ -93,12 +93,12 @@ func TestAlone(t *testing.T) {
 		messages []memory.Message
 		want     bool
 	}{
-		"one":            {memory.ChannelDirect, []memory.Message{says("ann"), answer}, true},
-		"unspecified":    {"", []memory.Message{says("ann"), answer, {Role: memory.RoleSystem, Content: "rules"}}, true},
-		"two":            {"", []memory.Message{says("ann"), says("ben"), answer}, false},
-		"another":        {"", []memory.Message{says("ben"), answer}, false},
-		"group":          {memory.ChannelGroup, []memory.Message{says("ann"), answer}, false},
-		"another's gone": {"", []memory.Message{says("ann"), {Role: memory.RoleSystem}, answer}, false},
+		"one":              {memory.ChannelDirect, []memory.Message{says("ann"), answer}, true},
+		"unspecified":      {"", []memory.Message{says("ann"), answer, {Role: memory.RoleSystem, Content: "rules"}}, true},
+		"two":              {"", []memory.Message{says("ann"), says("ben"), answer}, false},
+		"another":          {"", []memory.Message{says("ben"), answer}, false},
+		"group":            {memory.ChannelGroup, []memory.Message{says("ann"), answer}, false},
+		"another, removed": {"", []memory.Message{says("ann"), {Role: memory.RoleSystem}, answer}, false},
 	} {
 		d := memory.Dialogue{Scope: memory.Scope{UserID: "ann", Channel: memory.Channel{Kind: test.kind, ID: "c"}}, Messages: test.messages}
 		if got := trace.Alone(d); got != test.want {

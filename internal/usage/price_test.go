@@ -22,7 +22,7 @@ func TestPrices(t *testing.T) {
 	for _, test := range []struct {
 		sum  usage.Sum
 		want float64
-		in   string // "": no price
+		in   string // "" means without a price
 	}{
 		{sum("deepseek/deepseek-chat", 1_000_000, 500_000), 6, "CNY"},
 		{sum("openai/gpt-4o-mini", 1000, 1000), 0.00075, "USD"},
@@ -40,15 +40,15 @@ func TestPrices(t *testing.T) {
 		sum("openai/gpt-4o-mini", 1_000_000, 0), sum("deepseek/deepseek-chat", 1_000_000, 0), sum("openai/x", 0, 1_000_000), sum("unknown/m", 9, 9),
 	})
 	if want := []usage.Cost{{Amount: 2, Currency: "CNY"}, {Amount: 1.15, Currency: "USD"}}; !slices.Equal(total, want) {
-		t.Errorf("together %v, want %v", total, want)
+		t.Errorf("the total is %v, want %v", total, want)
 	}
 	if total := prices.Total(nil); total != nil {
-		t.Errorf("nothing costs %v", total)
+		t.Errorf("without usage the total is %v", total)
 	}
 }
 
-// TestDay: it is UTC's, wherever the machine is.
-func TestDay(t *testing.T) {
+// TestDayIsUTC: A day is one of UTC, whatever the machine's time zone is.
+func TestDayIsUTC(t *testing.T) {
 	at := time.Date(2026, 11, 21, 7, 30, 0, 0, time.FixedZone("Asia/Shanghai", 8*3600))
 	if usage.Day(at) != "2026-11-20" || !usage.DayAfter(at).Equal(time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)) {
 		t.Errorf("%s is on %s, which ends %s", at, usage.Day(at), usage.DayAfter(at))

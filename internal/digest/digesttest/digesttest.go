@@ -36,7 +36,7 @@ func Run(t *testing.T, open func(t *testing.T) Stores) {
 		{"DeletedSession", testDeletedSession},
 		{"Pending", testPending},
 		{"PendingByOwner", testPendingByOwner},
-		{"PendingWhenAsked", testPendingWhenAsked},
+		{"PendingOnRequest", testPendingOnRequest},
 		{"PendingPeriod", testPendingPeriod},
 		{"CountPending", testCountPending},
 		{"Find", testFind},
@@ -70,10 +70,10 @@ var (
 	attic  = memory.Channel{Kind: memory.ChannelGroup, ID: "attic"}
 )
 
-// everything is seen by a caller that is not restricted.
+// everything is what an unrestricted caller sees.
 var everything = digest.Seen{Audience: memory.Everything()}
 
-// seenIn is what a caller in the channel sees.
+// seenIn returns what a caller in the channel sees.
 func seenIn(c memory.Channel) digest.Seen {
 	return digest.Seen{Audience: memory.VisibilityChannel.AudienceOf(c)}
 }
@@ -89,7 +89,7 @@ func scope(user memory.User, c memory.Channel, sessionID string) memory.Scope {
 	return memory.Scope{Namespace: user.Namespace, UserID: user.ID, Channel: c, SessionID: sessionID}
 }
 
-// chat is a session of the user in a direct chat.
+// chat returns the scope of a user's session in a direct chat.
 func chat(user memory.User, sessionID string) memory.Scope { return scope(user, direct, sessionID) }
 
 func said(user memory.User, text string) memory.Message {
@@ -131,12 +131,12 @@ func (s *suite) say(scope memory.Scope, every int, texts ...string) {
 	s.append(a)
 }
 
-// finding is one that was said so many minutes after t0.
+// finding returns a finding whose message was sent so many minutes after t0.
 func finding(text string, minutes int) digest.Finding {
 	return digest.Finding{Category: digest.Decision, Text: text, SaidAt: t0.Add(time.Duration(minutes) * time.Minute)}
 }
 
-// contribution is a new one that covers no messages.
+// contribution returns a new contribution that covers no messages.
 func (s *suite) contribution(scope memory.Scope, findings ...digest.Finding) digest.Contribution {
 	s.count++
 	return digest.Contribution{ID: fmt.Sprint("c", s.count), Scope: scope, MadeBy: "rules", At: t0, Findings: findings}
@@ -149,8 +149,8 @@ func (s *suite) save(c digest.Contribution) {
 	}
 }
 
-// waiting reads messages that are digested without being asked for.
-func (s *suite) waiting(user memory.User) digest.Pending {
+// pending reads the messages that a digest covers without being requested.
+func (s *suite) pending(user memory.User) digest.Pending {
 	s.Helper()
 	return s.query(user, digest.PendingQuery{ByItself: true, Limit: 100})
 }
@@ -164,7 +164,7 @@ func (s *suite) query(user memory.User, q digest.PendingQuery) digest.Pending {
 	return w
 }
 
-// contents are the texts of messages, in order.
+// contents returns the texts of messages, in order.
 func contents(w digest.Pending) string {
 	texts := make([]string, len(w.Messages))
 	for i, m := range w.Messages {
@@ -203,7 +203,7 @@ func texts(entries []digest.Entry) string {
 	return strings.Join(all, " ")
 }
 
-// due lists the ids of users whose digest is due at the time, and how long after t0 the next one is; 0 is never.
+// due returns the ids of users whose digest is due, and how long after t0 the next one is; 0 means never.
 func (s *suite) due(at time.Time) (users string, next time.Duration) {
 	s.Helper()
 	due, then, err := s.Digests.Due(s.Context(), at, 100)

@@ -10,8 +10,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/storetest"
 )
 
-// testDueByNumber: a digest is due at the end of the day, or earlier after enough messages. It waits one minute for the answer to the
-// last message.
+// testDueByNumber: A digest is due at the end of the day, or earlier after enough messages. The last message gets one minute to be
+// answered.
 func testDueByNumber(s *suite) {
 	s.say(chat(ann, "one"), 2, "a")
 	if got, next := s.due(t0); got != "" || next != time.Hour {
@@ -64,7 +64,7 @@ func testDueInOrder(s *suite) {
 	}
 }
 
-// testDone: without pending messages no digest is due; otherwise the rule decides when the next one is.
+// testDone: Without pending messages no digest is due. Otherwise the rule decides when the next one is.
 func testDone(s *suite) {
 	s.append(request(chat(ann, "s"), 2, said(ann, "a"), answered("b"), said(ann, "c"), said(ann, "d")))
 	later := digest.Rule{Now: t0.Add(2 * time.Hour), Every: 2, DayEnd: t0.Add(5 * time.Hour)}
@@ -74,7 +74,7 @@ func testDone(s *suite) {
 			s.Fatal(err)
 		}
 	}
-	all := refs(s.waiting(ann))
+	all := refs(s.pending(ann))
 	done(later)
 	if _, next := s.due(t0); next != 2*time.Hour {
 		s.Errorf("with three messages the next is due after %s", next)
@@ -91,7 +91,7 @@ func testDone(s *suite) {
 		s.Errorf("with two messages the next is due after %s", next)
 	}
 	c = s.contribution(chat(ann, "s"))
-	c.Covers = refs(s.waiting(ann))
+	c.Covers = refs(s.pending(ann))
 	s.save(c)
 	done(later)
 	if got, next := s.due(t0.Add(24 * time.Hour)); got != "" || next != 0 {
@@ -113,7 +113,7 @@ func testPostpone(s *suite) {
 	postpone(10 * time.Minute)
 	s.wantDue(10*time.Minute-time.Microsecond, "ben")
 	s.wantDue(10*time.Minute, "ben ann")
-	postpone(5 * time.Minute) // it does not become due sooner
+	postpone(5 * time.Minute) // does not become due sooner
 	s.wantDue(9*time.Minute, "ben")
 	if err := s.Digests.Done(s.Context(), ann, digest.Rule{Now: t0, Every: 1, DayEnd: t0.Add(time.Hour)}); err != nil {
 		s.Fatal(err)
@@ -121,15 +121,15 @@ func testPostpone(s *suite) {
 	s.wantDue(0, "ann")
 }
 
-// testMakeDue: a digest becomes due if its due time is later than this clock can have set. One that waits for the end of the day is
-// not.
+// testMakeDue: A digest becomes due if its due time is later than the corrected clock can have set. A digest that is due at the end of the
+// day does not.
 func testMakeDue(s *suite) {
 	const longest = 8 * time.Minute
 	for name, test := range map[string]struct {
-		every    int // messages after which a digest is due; one was said
+		every    int // messages after which a digest is due; there is one
 		postpone time.Duration
 		ahead    time.Duration // how far ahead the clock was
-		resume   bool          // also what was postponed for less than the longest time
+		resume   bool          // also if it was postponed for less than the longest time
 		due      bool
 	}{
 		"the end of the day":                    {every: 2},
@@ -143,7 +143,7 @@ func testMakeDue(s *suite) {
 		"postponed by a clock two months ahead": {every: 2, postpone: 5 * time.Minute, ahead: 1440 * time.Hour, due: true},
 	} {
 		s.Run(name, func(t *testing.T) {
-			user := memory.User{Namespace: ann.Namespace, ID: name} // of its own
+			user := memory.User{Namespace: ann.Namespace, ID: name} // a user for each case
 			s := &suite{T: t, Stores: s.Stores}
 			s.say(chat(user, name), test.every, "a")
 			if test.postpone > 0 {
@@ -151,7 +151,7 @@ func testMakeDue(s *suite) {
 					t.Fatal(err)
 				}
 			}
-			now := t0.Add(-test.ahead) // by the clock that is right, what was said was said now
+			now := t0.Add(-test.ahead) // by the corrected clock, the message is sent now
 			o := digest.Overdue{Now: now, Every: test.every, Longest: longest}
 			if test.resume {
 				o.Longest = 0
@@ -193,7 +193,7 @@ func (s *suite) calls() storetest.Calls {
 	}
 }
 
-// testUnknownUser: calls for an unknown user are not errors.
+// testUnknownUser: Calls for an unknown user are not errors.
 func testUnknownUser(s *suite) {
 	for name, call := range s.calls() {
 		if err := call(s.Context()); err != nil {

@@ -53,12 +53,12 @@ func testFind(s *suite) {
 		}
 		newest, err := s.Digests.Newest(s.Context(), test.user, test.seen, test.before)
 		if err != nil || !newest.Equal(want) {
-			s.Errorf("%s: the newest was said at %s, %v, want %s", test.name, newest, err, want)
+			s.Errorf("%s: the newest message is of %s, %v, want %s", test.name, newest, err, want)
 		}
 	}
 }
 
-// testList: pages return every entry once, in the order in which they were stored, also when entries are added between pages.
+// testList: Pages return every entry once, in the order in which they were stored, also if entries are added between pages.
 func testList(s *suite) {
 	const want = "f0 f1 f2 f3 f4 f5 f6 "
 	for i := range 7 {
@@ -87,7 +87,7 @@ func testList(s *suite) {
 		s.Fatal(len(first), err)
 	}
 	s.save(s.contribution(chat(ann, "s"), finding("late", -100)))
-	if next != "" { // a store may detect the last page
+	if next != "" { // a store need not detect the last page
 		page, _, err := s.Digests.List(s.Context(), ann, next, 7)
 		if err != nil || texts(page) != "late" {
 			s.Errorf("the next page is %q, %v", texts(page), err)
@@ -101,7 +101,7 @@ func testList(s *suite) {
 	}
 }
 
-// testRemembered: important findings that did not become memories yet are returned until they do.
+// testRemembered: Important findings are returned until they are marked as remembered.
 func testRemembered(s *suite) {
 	weighed := func(text string, importance float64, memoryID string) digest.Finding {
 		f := finding(text, 0)
@@ -124,7 +124,7 @@ func testRemembered(s *suite) {
 	}
 	s.want("at first", unremembered(ann), "b a")
 	ids := map[string]string{first.ID + "/0": "mem_1", "unknown/0": "mem_2", first.ID + "/9": "mem_3"}
-	if err := s.Digests.Remembered(s.Context(), ben, ids); err != nil { // of another user
+	if err := s.Digests.Remembered(s.Context(), ben, ids); err != nil { // another user's
 		s.Error(err)
 	}
 	s.want("another user's ids", unremembered(ann)+"|"+unremembered(ben), "b a|ben")
@@ -139,7 +139,7 @@ func testRemembered(s *suite) {
 		s.want("the memory of "+e.Text, e.MemoryID, want)
 	}
 	if err := s.Digests.Remembered(s.Context(), ann, map[string]string{"no number": "mem_1"}); err == nil {
-		s.Error("an id that no entry can have is no error")
+		s.Error("an invalid id is no error")
 	}
 	if err := s.Digests.Remembered(s.Context(), ann, nil); err != nil {
 		s.Error(err)
@@ -166,7 +166,7 @@ func testForget(s *suite) {
 	if list, next, err := s.Digests.List(s.Context(), ann, "", 10); len(list) != 0 || next != "" || err != nil {
 		s.Errorf("listed %+v, %q, %v", list, next, err)
 	}
-	// The user may come back.
+	// A forgotten user may return.
 	s.save(s.contribution(chat(ann, "s"), finding("new", 0)))
 	s.want("stored later", texts(s.found(ann)), "new")
 }

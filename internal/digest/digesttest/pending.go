@@ -10,13 +10,13 @@ import (
 	"github.com/memsidecar/memsidecar/internal/session"
 )
 
-// testPending: the messages are of one session, that of the oldest one, and in order.
+// testPending: The messages are of one session, that of the oldest pending message, and in order.
 func testPending(s *suite) {
 	s.say(chat(ann, "one"), 10, "a1", "a2")
 	s.say(chat(ann, "two"), 10, "b1")
 	s.append(request(chat(ann, "one"), 10, answered("a3"), said(ann, "a4")))
-	w := s.waiting(ann)
-	s.want("waiting", contents(w), "a1 a2 a3 a4")
+	w := s.pending(ann)
+	s.want("pending", contents(w), "a1 a2 a3 a4")
 	want := chat(ann, "one")
 	want.AgentID = "nora"
 	if w.Scope != want {
@@ -35,11 +35,12 @@ func testPending(s *suite) {
 	c := s.contribution(chat(ann, "one"))
 	c.Covers = refs(w)
 	s.save(c)
-	w = s.waiting(ann)
+	w = s.pending(ann)
 	s.want("the next session", contents(w)+" "+w.Scope.SessionID, "b1 two")
 }
 
-// testPendingByOwner: a message is pending only for its owner; messages of tools, paused or excluded ones are never pending.
+// testPendingByOwner: A message is pending only for its owner. Tool messages and excluded messages are never pending, nor are those of a
+// paused user.
 func testPendingByOwner(s *suite) {
 	a := request(scope(ann, lobby, "s"), 10, said(ann, "ann1"), said(ben, "ben1"), answered("to-ann"),
 		memory.Message{Role: memory.RoleTool, Content: "tool", Time: t0}, memory.Message{Role: memory.RoleSystem, Content: "system", Time: t0},
@@ -53,36 +54,36 @@ func testPendingByOwner(s *suite) {
 		Digests:  map[string]session.DigestRule{ann.ID: rule(10), ben.ID: rule(10)},
 		Messages: []memory.Message{said(ann, "paused"), answered("to-paused"), said(ben, "ben2")},
 	})
-	s.want("ann", contents(s.waiting(ann)), "ann1 to-ann")
-	w := s.waiting(ben)
+	s.want("ann", contents(s.pending(ann)), "ann1 to-ann")
+	w := s.pending(ben)
 	s.want("ben", contents(w), "ben1 ben2")
 	if w.Scope.User() != ben || w.Scope.Channel != lobby || w.Scope.SessionID != "s" {
 		s.Errorf("the scope is %+v", w.Scope)
 	}
-	s.want("the other namespace", contents(s.waiting(elsewhere)), "")
+	s.want("the other namespace", contents(s.pending(elsewhere)), "")
 }
 
-// testPendingWhenAsked: messages received while digests were off, or imported as history, stay pending until a digest is requested.
-func testPendingWhenAsked(s *suite) {
+// testPendingOnRequest: Messages received while digests were off, or imported as history, stay pending until a digest is requested.
+func testPendingOnRequest(s *suite) {
 	s.say(chat(ann, "s"), 0, "off")
 	settled := request(chat(ann, "s"), 10, said(ann, "history"))
 	settled.Settled = true
 	s.append(settled)
-	s.want("without being asked", contents(s.waiting(ann)), "")
+	s.want("without being asked", contents(s.pending(ann)), "")
 	asked := s.query(ann, digest.PendingQuery{Limit: 10})
 	s.want("asked", contents(asked), "off history")
 	if got, next := s.due(t0.Add(24 * time.Hour)); got != "" || next != 0 {
 		s.Errorf("%q is due, the next after %s", got, next)
 	}
 	s.say(chat(ann, "s"), 10, "on")
-	s.want("without being asked", contents(s.waiting(ann)), "on")
+	s.want("without being asked", contents(s.pending(ann)), "on")
 	c := s.contribution(chat(ann, "s"))
 	c.Covers = refs(asked)
 	s.save(c)
 	s.want("asked", contents(s.query(ann, digest.PendingQuery{Limit: 10})), "on")
 }
 
-// testPendingPeriod: a period includes its beginning and not its end. A time that is zero sets no bound.
+// testPendingPeriod: A period includes its beginning and not its end. A time that is zero sets no bound.
 func testPendingPeriod(s *suite) {
 	a := request(chat(ann, "s"), 10)
 	for i := range 4 {
@@ -113,14 +114,14 @@ func testPendingPeriod(s *suite) {
 func (s *suite) wantCount(user memory.User, seen digest.Seen, from, before time.Time, want int64) {
 	s.Helper()
 	if n, err := s.Digests.CountPending(s.Context(), user, seen, from, before); err != nil || n != want {
-		s.Errorf("%d messages of %v wait, %v, want %d", n, user, err, want)
+		s.Errorf("%d messages of %v are pending, %v, want %d", n, user, err, want)
 	}
 }
 
 func testCountPending(s *suite) {
 	s.append(request(chat(ann, "dm"), 10, said(ann, "d1"), answered("d2")))
 	s.append(request(scope(ann, lobby, "g"), 10, said(ann, "g1"), said(ben, "of ben")))
-	s.say(scope(ann, memory.Channel{}, "u"), 0, "u1") // counts although it is read on request only
+	s.say(scope(ann, memory.Channel{}, "u"), 0, "u1") // counts, though it is read on request only
 	for name, test := range map[string]struct {
 		user memory.User
 		seen digest.Seen

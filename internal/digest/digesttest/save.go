@@ -21,7 +21,7 @@ func testSaveKeepsEverything(s *suite) {
 	in.AgentID = "of the scope"
 	c := s.contribution(in)
 	c.ID, c.MadeBy = "con/with slash/茶", "provider/model"
-	c.At = t0.In(time.FixedZone("far", -9*3600)).Add(789) // a store need not keep zones and nanoseconds
+	c.At = t0.In(time.FixedZone("far", -9*3600)).Add(789) // a store may drop zones and nanoseconds
 	var want []digest.Entry
 	for i, text := range append(storetest.Texts(), "a\x00b") {
 		f := digest.Finding{
@@ -64,7 +64,7 @@ func testSaveTwice(s *suite) {
 	c.Findings = []digest.Finding{finding("second", 0)}
 	s.save(c)
 	s.want("saved twice", texts(s.found(ann)), "first")
-	// The id of a contribution is unique for each user.
+	// A contribution's id is unique within its user.
 	for _, user := range []memory.User{ben, elsewhere} {
 		c.Scope = chat(user, "s")
 		s.save(c)
@@ -73,16 +73,16 @@ func testSaveTwice(s *suite) {
 	s.want("saved for others", texts(s.found(ann)), "first")
 }
 
-// testSaveCoversOnce: a message is covered once, by its user, and a contribution that cannot cover all its messages stores nothing.
+// testSaveCoversOnce: A message is covered once, by its user. A contribution that cannot cover all its messages stores nothing.
 func testSaveCoversOnce(s *suite) {
 	s.say(chat(ann, "s"), 10, "a1", "a2", "a3")
 	s.say(chat(ben, "b"), 10, "b1")
-	ref := refs(s.waiting(ann))
-	others := refs(s.waiting(ben))
+	ref := refs(s.pending(ann))
+	others := refs(s.pending(ben))
 	first := s.contribution(chat(ann, "s"), finding("first", 0))
 	first.Covers = ref[:1]
 	s.save(first)
-	s.want("waiting", contents(s.waiting(ann)), "a2 a3")
+	s.want("pending", contents(s.pending(ann)), "a2 a3")
 
 	for name, covers := range map[string][]int64{
 		"covered":                {ref[0]},
@@ -99,18 +99,18 @@ func testSaveCoversOnce(s *suite) {
 		}
 	}
 	s.want("stored", texts(s.found(ann)), "first")
-	s.want("waiting", contents(s.waiting(ann)), "a2 a3")
-	s.want("waiting of another user", contents(s.waiting(ben)), "b1")
+	s.want("pending", contents(s.pending(ann)), "a2 a3")
+	s.want("waiting of another user", contents(s.pending(ben)), "b1")
 
-	last := s.contribution(chat(ann, "s")) // it found nothing
+	last := s.contribution(chat(ann, "s")) // without findings
 	last.Covers = ref[1:]
 	s.save(last)
-	s.want("waiting", contents(s.waiting(ann)), "")
+	s.want("pending", contents(s.pending(ann)), "")
 }
 
 func testSaveConcurrently(s *suite) {
 	s.say(chat(ann, "s"), 10, "a1")
-	covers := refs(s.waiting(ann))
+	covers := refs(s.pending(ann))
 	var stored atomic.Int64
 	var writers sync.WaitGroup
 	for i := range 8 {
@@ -147,10 +147,10 @@ func (s *suite) deleteSession(in memory.Scope) {
 func testSaveAfterDeletion(s *suite) {
 	s.say(chat(ann, "s"), 10, "a1")
 	c := s.contribution(chat(ann, "s"), finding("refused", 0))
-	c.Covers = refs(s.waiting(ann))
+	c.Covers = refs(s.pending(ann))
 	s.deleteSession(chat(ann, "s"))
 	if err := s.Digests.Save(s.Context(), c); !errors.Is(err, digest.ErrChanged) {
-		s.Errorf("covers messages of a deleted session: %v", err)
+		s.Errorf("covering messages of a deleted session: %v", err)
 	}
 	s.want("stored", texts(s.found(ann)), "")
 	if _, next := s.due(t0.Add(24 * time.Hour)); next != 0 {
@@ -158,7 +158,7 @@ func testSaveAfterDeletion(s *suite) {
 	}
 }
 
-// accept stores a dialogue to be considered.
+// accept stores a dialogue for consideration.
 func (s *suite) accept(id string, in memory.Scope) {
 	s.Helper()
 	_, err := s.Queue.Accept(s.Context(), queue.Acceptance{
@@ -170,7 +170,7 @@ func (s *suite) accept(id string, in memory.Scope) {
 	}
 }
 
-// testSaveOfConsideration: what came of considering is stored while the user has that consideration, and is a memory already.
+// testSaveOfConsideration: Findings of a consideration are stored only while it exists, and count as remembered.
 func testSaveOfConsideration(s *suite) {
 	in := chat(ann, "")
 	in.AgentID = "nora"
@@ -187,7 +187,7 @@ func testSaveOfConsideration(s *suite) {
 	if list, err := s.Digests.Unremembered(s.Context(), ann); err != nil || len(list) != 0 {
 		s.Errorf("to be remembered again: %+v, %v", list, err)
 	}
-	// Without the consideration nothing is stored, which is no error.
+	// Without the consideration nothing is stored, and this is no error.
 	for name, in := range map[string]memory.Scope{"unknown": chat(ann, ""), "another user's": chat(ben, ""), "another namespace's": chat(elsewhere, "")} {
 		c := s.contribution(in, finding("refused", 0))
 		c.ConsiderationID = map[bool]string{true: "con_2", false: "con_1"}[name == "unknown"]
@@ -198,11 +198,11 @@ func testSaveOfConsideration(s *suite) {
 	s.want("stored", texts(s.found(ann))+texts(s.found(ben))+texts(s.found(elsewhere)), "kept")
 }
 
-// testDeletedSession: findings are deleted with the session whose messages they cover.
+// testDeletedSession: Findings are deleted with the session whose messages they cover.
 func testDeletedSession(s *suite) {
 	s.say(chat(ann, "s"), 10, "a1")
 	c := s.contribution(chat(ann, "s"), finding("covers", 0))
-	c.Covers = refs(s.waiting(ann))
+	c.Covers = refs(s.pending(ann))
 	s.save(c)
 	s.save(s.contribution(chat(ann, "s"), finding("free", 1)))
 	s.deleteSession(chat(ann, "s"))

@@ -10,8 +10,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// TestPutKeepsWhatPeopleWrote: whatever a person does with a file, their words stay and the sidecar's part is renewed.
-func TestPutKeepsWhatPeopleWrote(t *testing.T) {
+// TestPutKeepsPeoplesText: Put keeps people's text and replaces only the sidecar's part, whatever was edited.
+func TestPutKeepsPeoplesText(t *testing.T) {
 	for name, test := range map[string]struct{ before, want string }{
 		"new":          {"", beginMark + "\nnew\n" + endMark + "\n"},
 		"without":      {"mine\n", "mine\n\n" + beginMark + "\nnew\n" + endMark + "\n"},
@@ -42,7 +42,7 @@ func TestPutKeepsWhatPeopleWrote(t *testing.T) {
 			}
 			left, err := os.ReadDir(filepath.Dir(path))
 			if err != nil || len(left) != 1 {
-				t.Errorf("beside the file there is %v (%v)", left, err)
+				t.Errorf("other files in the folder: %v (%v)", left, err)
 			}
 		})
 	}
@@ -55,14 +55,14 @@ func TestStatementsOfPeople(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	// Where the end is missing nobody can tell whose lines follow.
+	// Without the end mark the following lines may be the sidecar's.
 	if got := statements(outside("mine\n" + beginMark + "\n- whose?\n")); !slices.Equal(got, []string{"mine"}) {
 		t.Errorf("got %q", got)
 	}
 }
 
-// TestFolders: no id leads out of the folder, and no two users share one, also where A is a.
-func TestFolders(t *testing.T) {
+// TestUsersHaveSeparateFolders: No id leads out of the folder, and no two users share one, also on file systems that ignore case.
+func TestUsersHaveSeparateFolders(t *testing.T) {
 	f := &Files{Dir: t.TempDir()}
 	seen := map[string]string{}
 	long := strings.Repeat("長", 80)

@@ -36,7 +36,7 @@ func newRules(t *testing.T) *deciderules.Rules {
 	return r
 }
 
-// share reports how many examples were right, and fails below the least.
+// share logs how many examples were right, and fails below the minimum.
 func share(t *testing.T, what string, right, all, least int) {
 	t.Helper()
 	t.Logf("%s: %d of %d", what, right, all)
@@ -45,8 +45,8 @@ func share(t *testing.T, what string, right, all, least int) {
 	}
 }
 
-// TestSolutionIsTheAdviceThatWorked: the solution of a problem is the advice that the user then reports to have worked, or
-// what the user found out instead. The half that was held back while the rules were written has a bound of its own.
+// TestSolutionIsTheAdviceThatWorked: The solution of a problem is the advice that the user reports to have worked, or what the user found
+// instead. The half of the examples that was not used to write the rules has its own minimum.
 func TestSolutionIsTheAdviceThatWorked(t *testing.T) {
 	for file, least := range map[string]int{"solutions_dev.txt": 22, "solutions_held.txt": 20} {
 		t.Run(file, func(t *testing.T) {
@@ -60,17 +60,17 @@ func TestSolutionIsTheAdviceThatWorked(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				var told []string
+				var solved []string
 				for _, f := range found {
 					if f.Category == digest.Issue {
-						told = append(told, f.Text+" => "+f.Solution)
+						solved = append(solved, f.Text+" => "+f.Solution)
 						issues++
 					}
 				}
-				if len(told) == 1 && strings.Contains(told[0][strings.LastIndex(told[0], " => ")+1:], want) {
+				if len(solved) == 1 && strings.Contains(solved[0][strings.LastIndex(solved[0], " => ")+1:], want) {
 					right++
 				} else {
-					t.Logf("%s: %q", line, told)
+					t.Logf("%s: %q", line, solved)
 				}
 			}
 			share(t, file, right, len(all), least)
@@ -78,7 +78,7 @@ func TestSolutionIsTheAdviceThatWorked(t *testing.T) {
 	}
 }
 
-// conversation has the turns of a user and of an assistant in turn.
+// conversation returns alternating turns of a user and an assistant.
 func conversation(turns []string) digest.Piece {
 	lines := make([]string, len(turns))
 	for i, turn := range turns {
@@ -89,8 +89,8 @@ func conversation(turns []string) digest.Piece {
 	return piece(true, "", lines...)
 }
 
-// TestAcknowledgementIsNoMemory: a message that only reports that advice worked states nothing about the user. What the user
-// found out instead of the advice may be remembered.
+// TestAcknowledgementIsNoMemory: A message that only reports that advice worked states nothing about the user. The user's own solution may
+// be remembered.
 func TestAcknowledgementIsNoMemory(t *testing.T) {
 	for file, least := range map[string]int{"solutions_dev.txt": 22, "solutions_held.txt": 22} {
 		t.Run(file, func(t *testing.T) {
@@ -135,8 +135,7 @@ func TestAcknowledgementIsNoMemory(t *testing.T) {
 	}
 }
 
-// TestTasks: what the user has to do is told, in whatever form it is noted. What others have to do, questions, what is past
-// and what is supposed is not.
+// TestTasks: The user's tasks are found in any wording. Tasks of others, questions, past and hypothetical tasks are not.
 func TestTasks(t *testing.T) {
 	for file, least := range map[string]int{"tasks_dev.txt": 40, "tasks_held.txt": 39} {
 		t.Run(file, func(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 
 var at = time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 
-// piece is a conversation, the user's turns beginning with ">".
+// piece returns a conversation. The user's turns begin with ">".
 func piece(considered bool, language string, lines ...string) digest.Piece {
 	p := digest.Piece{Scope: memory.Scope{Namespace: "n", UserID: "u"}, Location: time.UTC, Language: language}
 	for i, line := range lines {
@@ -63,12 +63,12 @@ func TestExtract(t *testing.T) {
 			piece(true, "en", ">My build fails with a linker error.", "Try cleaning the cache.", ">Fixed it, it was the old SDK path in CGO_CFLAGS."),
 			"issue: My build fails with a linker error. => Fixed it, it was the old SDK path in CGO_CFLAGS.",
 		},
-		"nobody has it": {
+		"without a solution": {
 			piece(true, "en", ">The printer is broken again.", "Oh no!"),
 			"issue: The printer is broken again.",
 		},
-		"a question that nobody answered": {piece(true, "zh", ">怎么才能让周末变长一点呢？", "哈哈，我也想知道。"), ""},
-		"small talk":                      {piece(false, "en", ">Hi, how are you?", "Fine! And you?", ">Great, thanks."), ""},
+		"an unanswered question": {piece(true, "zh", ">怎么才能让周末变长一点呢？", "哈哈，我也想知道。"), ""},
+		"small talk":             {piece(false, "en", ">Hi, how are you?", "Fine! And you?", ">Great, thanks."), ""},
 		"understood": {
 			piece(true, "zh", ">嗯，我终于明白了为什么索引会变慢：统计信息过期了。", "太好了。"),
 			"insight: 我终于明白了为什么索引会变慢：统计信息过期了。",
@@ -87,9 +87,9 @@ func TestExtract(t *testing.T) {
 	}
 }
 
-// A request to forget is not told in a digest as if it were a fact.
-func TestRequestToForgetIsNotTold(t *testing.T) {
+// TestRequestToForgetIsLeftOut: A digest leaves out a request to forget.
+func TestRequestToForgetIsLeftOut(t *testing.T) {
 	if got := extract(t, piece(false, "en", ">Forget what I told you about my ex. I moved to Oslo.")); len(got) != 1 || !strings.Contains(got[0], "Oslo") {
-		t.Errorf("told %q", got)
+		t.Errorf("found %q", got)
 	}
 }

@@ -56,7 +56,7 @@ type request struct {
 	}
 }
 
-// echoing answers each text "n…" with the vector (n, 1, 1, …), of which a test sees that the order was kept.
+// echoing returns for each text "n…" the vector (n, 1, 1, …), which shows whether the order was kept.
 func echoing(dimensions int) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var sent request
@@ -143,8 +143,8 @@ func TestNothingToEmbed(t *testing.T) {
 	}
 }
 
-// TestUnusable: what came is not stored, and waiting would not change it.
-func TestUnusable(t *testing.T) {
+// TestUnusableResponseIsPermanent: An unusable response is a permanent error.
+func TestUnusableResponseIsPermanent(t *testing.T) {
 	for name, test := range map[string]struct{ answer, want string }{
 		"too short":    {`{"embeddings":[{"values":[1]},{"values":[1]}]}`, "have 1 numbers, fewer than the 2"},
 		"one missing":  {`{"embeddings":[{"values":[1,2]}]}`, "1 vectors came back for 2 texts"},
@@ -163,7 +163,7 @@ func TestUnusable(t *testing.T) {
 			}
 			short, ok := errors.AsType[*embed.ShortError](err)
 			if ok != (name == "too short") || ok && short.Numbers != 1 {
-				t.Errorf("a short error: %v", ok)
+				t.Errorf("the short response is a transient error: %v", ok)
 			}
 		})
 	}
@@ -188,11 +188,11 @@ func TestHang(t *testing.T) { contract.Hang(t) }
 
 func TestKeyIsNotPrinted(t *testing.T) { contract.HidesKey(t) }
 
-// TestLive asks the real API.
+// TestLive calls the real API.
 func TestLive(t *testing.T) {
 	live := os.Getenv("GEMINI_API_KEY")
 	if live == "" {
-		t.Skip("GEMINI_API_KEY is not set: the real Gemini API is not asked")
+		t.Skip("GEMINI_API_KEY is not set: the real Gemini API is not called")
 	}
 	target, err := provider.Resolve("gemini", "", "", func(p provider.Provider) string { return p.EmbeddingModel })
 	if err != nil {
@@ -205,7 +205,7 @@ func TestLive(t *testing.T) {
 	wantNearer(t, embed.WithTimeout(e, time.Minute))
 }
 
-// wantNearer: a document about the query is nearer to it than another.
+// wantNearer: a relevant document is nearer to a query than another.
 func wantNearer(t *testing.T, e embed.Embedder) {
 	t.Helper()
 	documents, err := e.Embed(t.Context(), embed.ForDocument, []string{"用户对花生过敏。", "用户住在杭州。"})

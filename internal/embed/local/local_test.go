@@ -62,7 +62,7 @@ func TestFingerprint(t *testing.T) {
 	}
 }
 
-// TestGolden fails when a vector changes. People have such vectors stored: raise the version, then the hashes here.
+// TestGolden fails when a vector changes. Users have stored such vectors: increase the version, then update the hashes.
 func TestGolden(t *testing.T) {
 	for _, c := range []struct {
 		dimensions int
@@ -107,7 +107,7 @@ func TestTextWithoutContentIsZero(t *testing.T) {
 	}
 }
 
-func TestSameTextIsTheSameForBothPurposesAndInAnyCompany(t *testing.T) {
+func TestVectorDependsOnlyOnTheText(t *testing.T) {
 	e := newEmbedder(t, local.DefaultDimensions)
 	alone := embedAll(t, e, embed.ForDocument, []string{"用户喜欢用Vue"})[0]
 	among := embedAll(t, e, embed.ForQuery, []string{"x", "用户喜欢用Vue", "y"})[1]
@@ -141,8 +141,8 @@ func TestRelatedTextsAreNearerThanUnrelated(t *testing.T) {
 	}
 }
 
-func TestSubjectAndFunctionWordsMakeNothingSimilar(t *testing.T) {
-	e := newEmbedder(t, 1024) // so that the features do not collide
+func TestFunctionWordsCauseNoSimilarity(t *testing.T) {
+	e := newEmbedder(t, 1024) // large enough that the features do not collide
 	for a, b := range map[string]string{
 		"用户喜欢喝茶":             "用户搬到了北京",
 		"你还记得我是谁的朋友吗":        "他是在那个的时候就来了",

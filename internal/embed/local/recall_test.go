@@ -65,8 +65,7 @@ func recallCases() []recallCase {
 	}
 }
 
-// TestRecall guards against a change that makes the vectors worse. It is small and written by hand: a score of 1 here
-// says little about other people's questions.
+// TestRecall detects changes that make the vectors worse. Its examples are few: a score of 1 says little about other questions.
 func TestRecall(t *testing.T) {
 	cases := recallCases()
 	statements, questions := make([]string, len(cases)), make([]string, len(cases))
@@ -85,7 +84,7 @@ func TestRecall(t *testing.T) {
 				}
 			}
 			if rank > 1 && dimensions == local.DefaultDimensions {
-				t.Logf("%q is only number %d for %q", statements[i], rank, questions[i])
+				t.Logf("%q has rank %d for %q", statements[i], rank, questions[i])
 			}
 			mrr += 1 / float64(rank) / float64(len(cases))
 		}

@@ -43,7 +43,7 @@ var contract = providertest.Adapter[*openai.Embedder]{
 	},
 }
 
-// server is an endpoint that takes the dimensions and at most so many texts, or refuses them as these do.
+// server is an endpoint that may accept dimensions and a maximum number of texts. It refuses the rest as real ones do.
 type server struct {
 	dimensions int // of its model
 	matryoshka bool
@@ -57,7 +57,7 @@ type request struct {
 	EncodingFormat string `json:"encoding_format"`
 }
 
-// ServeHTTP answers each text "n…" with the vector (n, 1, 1, …), in the opposite order.
+// ServeHTTP returns for each text "n…" the vector (n, 1, 1, …), in reverse order.
 func (s server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var sent request
 	dimensions := s.dimensions
@@ -94,7 +94,7 @@ func (s server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// check embeds so many texts and looks at their vectors.
+// check embeds so many texts and checks their vectors.
 func check(t *testing.T, e embed.Embedder, count int) {
 	t.Helper()
 	texts := make([]string, count)
@@ -117,11 +117,11 @@ func check(t *testing.T, e embed.Embedder, count int) {
 	}
 }
 
-// TestEmbed: how an endpoint is asked follows from what it refuses, and is remembered.
-func TestEmbed(t *testing.T) {
+// TestEmbedAdaptsToTheEndpoint: The client adapts its requests to what the endpoint refuses, and keeps them so.
+func TestEmbedAdaptsToTheEndpoint(t *testing.T) {
 	for name, test := range map[string]struct {
 		server server
-		// sizes of the batches, negative with the dimensions asked for, of the first and the second call with 70 texts.
+		// The sizes of the batches of the first and the second call with 70 texts; negative with dimensions in the request.
 		first, second []int
 	}{
 		"all taken":     {server{4, true, 2048}, []int{-32, -32, -5}, []int{-32, -32, -5}},
@@ -152,20 +152,20 @@ func TestEmbed(t *testing.T) {
 					got = append(got, size)
 				}
 				if !slices.Equal(got, want) {
-					t.Errorf("asked for batches of %v, want %v", got, want)
+					t.Errorf("sent batches of %v, want %v", got, want)
 				}
 			}
 		})
 	}
 }
 
-// TestFingerprintStays: what is learned about the endpoint changes nothing of it.
+// TestFingerprintStays: Adapting to the endpoint does not change the fingerprint.
 func TestFingerprintStays(t *testing.T) {
 	e := embedder(t, providertest.Play(t, server{4, false, 10}.ServeHTTP).URL)
 	before := e.Fingerprint()
 	check(t, e, 70)
 	if e.Fingerprint() != before || before.String() != "openai/embedding-3@2#1" {
-		t.Errorf("from %s to %s", before, e.Fingerprint())
+		t.Errorf("changed from %s to %s", before, e.Fingerprint())
 	}
 }
 
@@ -189,7 +189,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-func TestUnusable(t *testing.T) {
+func TestUnusableResponseIsPermanent(t *testing.T) {
 	data := func(vectors ...string) string {
 		return `{"object":"list","data":[` + strings.Join(vectors, ",") + `]}`
 	}
@@ -214,7 +214,7 @@ func TestUnusable(t *testing.T) {
 				t.Errorf("%v, %v; want %q", vectors, err, test.want)
 			}
 			if len(s.Requests()) != 1 {
-				t.Errorf("asked %d times", len(s.Requests()))
+				t.Errorf("%d calls", len(s.Requests()))
 			}
 		})
 	}
@@ -236,11 +236,11 @@ func TestHang(t *testing.T) { contract.Hang(t) }
 
 func TestKeyIsNotPrinted(t *testing.T) { contract.HidesKey(t) }
 
-// TestLive asks the real API.
+// TestLive calls the real API.
 func TestLive(t *testing.T) {
 	live := os.Getenv("OPENAI_API_KEY")
 	if live == "" {
-		t.Skip("OPENAI_API_KEY is not set: the real OpenAI API is not asked")
+		t.Skip("OPENAI_API_KEY is not set: the real OpenAI API is not called")
 	}
 	target, err := provider.Resolve("openai", "", "", func(p provider.Provider) string { return p.EmbeddingModel })
 	if err != nil {

@@ -25,7 +25,7 @@ func TestSame(t *testing.T) {
 
 		{"The user's favourite colour is a dark blue.", "The user's favorite color is a dark blue", true},
 
-		// What only looks like punctuation.
+		// Only looks like punctuation.
 		{"用户每天写C#", "用户每天写C", false},
 		{"The user's fridge is at -5 degrees.", "The user's fridge is at 5 degrees.", false},
 		// Negations.
@@ -64,7 +64,7 @@ func TestSame(t *testing.T) {
 			t.Errorf("Same(%q, %q) is %v (similarity %.2f)", test.a, test.b, got, compare.Similarity(test.a, test.b))
 		}
 		if got := compare.Same(test.b, test.a); got != test.same {
-			t.Errorf("the other way round: Same(%q, %q) is %v", test.b, test.a, got)
+			t.Errorf("reversed: Same(%q, %q) is %v", test.b, test.a, got)
 		}
 	}
 }
@@ -107,13 +107,13 @@ func FuzzSame(f *testing.F) {
 	f.Add("a'ſ", "\xff n't")
 	f.Fuzz(func(t *testing.T, a, b string) {
 		if compare.Same(a, b) != compare.Same(b, a) {
-			t.Errorf("%q and %q: it depends on the order", a, b)
+			t.Errorf("Same(%q, %q) depends on the order", a, b)
 		}
 	})
 }
 
-// TestComparable: what is similar enough is never ruled out beforehand.
-func TestComparable(t *testing.T) {
+// TestComparableKeepsSimilarTexts: Sufficiently similar texts are never ruled out in advance.
+func TestComparableKeepsSimilarTexts(t *testing.T) {
 	letters := []rune("abc 茶喝不")
 	random := rand.New(rand.NewPCG(1, 2))
 	similarPairs, ruledOut := 0, 0
@@ -147,6 +147,6 @@ func TestComparable(t *testing.T) {
 		}
 	}
 	if similarPairs < 100 || ruledOut < 100 {
-		t.Errorf("%d pairs are similar, %d are ruled out: too few to tell", similarPairs, ruledOut)
+		t.Errorf("%d pairs are similar, %d are ruled out: not enough", similarPairs, ruledOut)
 	}
 }

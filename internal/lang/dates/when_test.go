@@ -34,7 +34,7 @@ func brief(m dates.Mention) string {
 func TestFind(t *testing.T) {
 	for _, c := range []struct {
 		text string
-		want []string // the words and their meaning, in turn
+		want []string // the phrases and their meanings, in turn
 	}{
 		{"dentist tomorrow at 3pm", []string{"tomorrow at 3pm", "2026-11-22 15:00"}},
 		{"we leave the day after tomorrow", []string{"the day after tomorrow", "2026-11-23"}},
@@ -141,8 +141,8 @@ func words(list []dates.Mention) []string {
 	return out
 }
 
-// What is ambiguous, recurs, lasts or means something else is left alone.
-func TestLeavesAlone(t *testing.T) {
+// TestIgnoresWhatIsNoDate: Expressions that are ambiguous, recur, last or mean something else are not dates.
+func TestIgnoresWhatIsNoDate(t *testing.T) {
 	for _, text := range []string{
 		"see you soon", "later", "I may go", "we march on", "every Monday", "on Sundays", "Monday to Friday", "my Friday yoga class", "today's youth",
 		"I sat in the sun", "for two years", "a few days ago", "the last week of work", "more than two years ago", "I have 3 kids", "2.5",
@@ -158,23 +158,23 @@ func TestLeavesAlone(t *testing.T) {
 	}
 }
 
-func TestOpenLooksBack(t *testing.T) {
+func TestOpenDatesHaveAPastReading(t *testing.T) {
 	for text, want := range map[string]string{
 		"on Friday": "2026-11-20", "周五": "2026-11-20", "in June": "2026-06", "3月5日": "2026-03-05",
 		"周末": "weekend 2026-11-14",
 	} {
 		got := dates.Find(text, said, nil)
 		if len(got) != 1 || !got[0].Open || brief(got[0].Past()) != want {
-			t.Errorf("%q: got %v, want one that is open, in the past %s", text, words(got), want)
+			t.Errorf("%q: got %v, want one open date, in the past %s", text, words(got), want)
 		}
 	}
 	if m := dates.Find("next Friday", said, nil)[0]; m.Open || brief(m.Past()) != brief(m) {
-		t.Errorf("%v looks back", m)
+		t.Errorf("%v is in the past", m)
 	}
 }
 
-// The day is the speaker's: at 23:30 UTC it is tomorrow already in Shanghai.
-func TestZone(t *testing.T) {
+// TestDaysAreThoseOfTheSpeakersZone: A day is that of the speaker's time zone: at 23:30 UTC it is the next day in Shanghai.
+func TestDaysAreThoseOfTheSpeakersZone(t *testing.T) {
 	shanghai := time.FixedZone("CST", 8*3600)
 	late := time.Date(2026, 11, 21, 23, 30, 0, 0, time.UTC)
 	m := dates.Find("明天", late, shanghai)[0]
@@ -210,8 +210,8 @@ func FuzzFind(f *testing.F) {
 	})
 }
 
-// TestNoMidnight: a day that begins at one o'clock is that day, and the days after it are those after it.
-func TestNoMidnight(t *testing.T) {
+// TestDaysWithoutMidnight: A day that begins at one o'clock, without a midnight, is resolved correctly, and so are the days after it.
+func TestDaysWithoutMidnight(t *testing.T) {
 	havana, err := time.LoadLocation("America/Havana") // there 2026-03-08 begins at 01:00
 	if err != nil {
 		t.Fatal(err)

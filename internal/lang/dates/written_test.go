@@ -36,7 +36,7 @@ func TestNumericReadsDateAtBeginning(t *testing.T) {
 	}
 }
 
-// A part of the day sets the hour as it does in dates that are resolved.
+// TestClocksInPartOfDay: A part of the day sets the same hour as in resolved dates.
 func TestClocksInPartOfDay(t *testing.T) {
 	for text, want := range map[string]int{"下午3点": 15, "晚上12点": 0, "夜里两点": 2, "早上8点": 8, "中午12点": 12, "3pm": 15} {
 		got := dates.Clocks(text)

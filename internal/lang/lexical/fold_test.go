@@ -7,7 +7,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// The shortcut around NFKC must not be visible.
+// TestFoldWithoutNormalizationEqualsFoldWithIt: The shortcut that skips NFKC changes no result.
 func TestFoldWithoutNormalizationEqualsFoldWithIt(t *testing.T) {
 	for r := rune(1); r <= unicode.MaxRune; r++ {
 		if 0xD800 <= r && r <= 0xDFFF || needsNormalization(r) {
@@ -57,13 +57,13 @@ func TestFoldSpellings(t *testing.T) {
 	}
 	for _, text := range []string{"体育", "體育", "й"} {
 		if fold(text) != text {
-			t.Errorf("%q folds to %q: those are other words", text, fold(text))
+			t.Errorf("%q folds to %q, which is another word", text, fold(text))
 		}
 	}
 }
 
 func TestFoldLeavesFoldedTextAlone(t *testing.T) {
-	const text = "用户喜欢用vue写项目。" // no allocation is what makes loading fast
+	const text = "用户喜欢用vue写项目。" // folding without allocation makes loading fast
 	if n := testing.AllocsPerRun(10, func() { fold(text) }); n != 0 {
 		t.Errorf("folding %q allocates %v times", text, n)
 	}

@@ -8,7 +8,7 @@ import (
 
 func TestLanguage(t *testing.T) {
 	for text, want := range map[string]string{
-		// Chinese, also with English in it
+		// Chinese, also mixed with English
 		"用户喜欢喝咖啡":                                      "zh",
 		"用戶喜歡喝咖啡":                                      "zh",
 		"我在用Vue做frontend":                              "zh",
@@ -23,7 +23,7 @@ func TestLanguage(t *testing.T) {
 		"2023年5月4日":                                    "zh",
 		"我爱你 ❤️":                                       "zh",
 		"用户的邮箱是 someone@example.com，网址是 https://example.com/a/b/c/d": "zh",
-		// English, also short, also with Chinese in it
+		// English, also short, also mixed with Chinese
 		"hello":                 "en",
 		"I like tea":            "en",
 		"pizza":                 "en",
@@ -44,7 +44,7 @@ func TestLanguage(t *testing.T) {
 		// Korean
 		"안녕하세요": "ko",
 		"사용자는 Python을 공부하고 있다": "ko",
-		// what else can be told
+		// other languages
 		"Привет, как дела?":                            "ru",
 		"Привіт, як справи?":                           "uk",
 		"สวัสดีครับ":                                   "th",
@@ -58,7 +58,7 @@ func TestLanguage(t *testing.T) {
 		"Ich trinke nicht gern Kaffee und das ist gut": "de",
 		"Tôi không thích cà phê":                       "vi",
 		"Žluťoučký kůň":                                "und",
-		// nothing to go by
+		// no evidence
 		"":             "und",
 		"😀👍🏽":          "und",
 		"12345 !?":     "und",

@@ -9,7 +9,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/lang/lexical"
 )
 
-// found lists the terms of a question that a statement holds.
+// found lists the terms that a question shares with a statement.
 func found(question, statement string) []string {
 	terms := lexical.Terms(statement)
 	var hits []string
@@ -68,7 +68,7 @@ func TestQuestionFindsStatement(t *testing.T) {
 		{"서울에 살아요?", "사용자는 서울에서 일한다", "서울"},
 		{"เชียงใหม่", "ผู้ใช้อยู่ที่เชียงใหม่", "ชี"},
 		{"ёлка", "Пользователь купил ЕЛКА", "елка"},
-		// emoji harm nothing
+		// emoji change nothing
 		{"🐱猫🐱", "😀用户😀养猫👍🏽", "猫"},
 		{"dog🐶s", "my dog🐶", "dog"},
 	} {
@@ -120,12 +120,12 @@ func TestSubjectOfStoredStatementsCarriesNoWeight(t *testing.T) {
 		"The users complained loudly": "user",
 	} {
 		if !slices.Contains(lexical.Terms(text), term) {
-			t.Errorf("Terms(%q) = %q: %q is content there", text, lexical.Terms(text), term)
+			t.Errorf("Terms(%q) = %q lacks the content word %q", text, lexical.Terms(text), term)
 		}
 	}
 }
 
-func TestNothingButFunctionWordsStays(t *testing.T) {
+func TestFunctionWordsAloneAreKept(t *testing.T) {
 	for _, text := range []string{"用户", "the user", "who are you?", "你是谁", "什么", "The", "です", "我"} {
 		if len(lexical.Terms(text)) == 0 || len(lexical.QueryTerms(text)) == 0 {
 			t.Errorf("%q yields %q, as a query %q", text, lexical.Terms(text), lexical.QueryTerms(text))
@@ -164,7 +164,7 @@ func TestRepetitionsCountInDocumentsOnly(t *testing.T) {
 	}
 }
 
-func TestTokensSayWhatTheyAre(t *testing.T) {
+func TestTokensHaveKinds(t *testing.T) {
 	got := lexical.Tokens("the Running cats 12 e-mail 我猫")
 	want := []lexical.Token{
 		{Term: "the", Surface: "the", Kind: lexical.Word, Function: true},

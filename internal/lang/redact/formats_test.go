@@ -10,18 +10,18 @@ import (
 	"testing"
 )
 
-// format is one way in which people and programs write down a secret.
+// format is one way in which people or programs write a secret.
 type format struct {
 	name     string
-	value    func(*rand.Rand) string // makes a secret
-	as       func(string) string     // how the secret is written in the text; nil: as it is
-	carriers []string                // texts; {} is where the secret stands
+	value    func(*rand.Rand) string // returns a secret
+	as       func(string) string     // how the text encodes the secret; nil: unchanged
+	carriers []string                // texts; {} stands for the secret
 }
 
-// leakLength is how many characters of a secret in a row are a leak.
+// leakLength is how many consecutive characters of a secret are a leak.
 const leakLength = 6
 
-// leaks reports whether a text holds six characters in a row of a secret, or all of a shorter one, that its carrier does not hold itself.
+// leaks reports whether a text has six consecutive characters of a secret, or all of a shorter one, that its carrier lacks.
 func leaks(text, secret, carrier string) bool {
 	runes, text := []rune(secret), markers.ReplaceAllString(text, "\n")
 	for i := 0; i+leakLength <= max(len(runes), leakLength); i++ {
@@ -33,8 +33,7 @@ func leaks(text, secret, carrier string) bool {
 	return false
 }
 
-// measureFormat counts the values of a format of which the redactor leaves enough to be a leak. The example is the first such
-// text, redacted.
+// measureFormat counts the values of a format that leak after redaction. The example is the first redacted text with a leak.
 func measureFormat(r *Redactor, f format, values int) (leaked int, example string) {
 	hash := fnv.New64a()
 	_, _ = hash.Write([]byte(f.name))
@@ -57,7 +56,7 @@ func measureFormat(r *Redactor, f format, values int) (leaked int, example strin
 	return leaked, example
 }
 
-// table measures formats and fails for each of which more values leak than are allowed. -v prints it.
+// table measures formats and fails for each with more leaks than allowed. -v prints all.
 func table(t *testing.T, formats []format, allowed map[string]int) {
 	t.Helper()
 	r := all(t)
@@ -87,7 +86,7 @@ const (
 	url64s   = alnum + "-_"
 )
 
-// of makes values of some characters of an alphabet, after a prefix.
+// of returns a maker of values: a prefix and some characters of an alphabet.
 func of(prefix, alphabet string, length int) func(*rand.Rand) string {
 	return func(r *rand.Rand) string { return prefix + pick(r, alphabet, length) }
 }
@@ -101,7 +100,7 @@ func pick(r *rand.Rand, alphabet string, length int) string {
 	return string(made)
 }
 
-// between makes values of a length between two.
+// between returns a maker of values whose length is between two limits.
 func between(alphabet string, least, most int) func(*rand.Rand) string {
 	return func(r *rand.Rand) string { return pick(r, alphabet, least+r.IntN(most-least+1)) }
 }
@@ -109,7 +108,7 @@ func between(alphabet string, least, most int) func(*rand.Rand) string {
 var someWords = strings.Fields(`sunshine dragon coffee monkey summer winter purple tiger orange silver garden pepper rocket guitar
 	falcon cookie banana shadow master thunder copper hunter willow marble`)
 
-// chosen makes passwords as people choose them: a word or two, digits, often a sign.
+// chosen returns a password as people choose them: a word or two, digits, often a sign.
 func chosen(r *rand.Rand) string {
 	word := someWords[r.IntN(len(someWords))]
 	if r.IntN(2) == 0 {
@@ -126,24 +125,24 @@ func chosen(r *rand.Rand) string {
 	return strings.NewReplacer("a", "4", "e", "3", "o", "0", "i", "1").Replace(word) + pick(r, decimals+uppers, 2)
 }
 
-// strong makes passwords as programs make them: letters, digits, and signs that mean nothing to shells and quotes.
+// strong returns a password as programs generate them: letters, digits, and signs without a meaning in shells and quotes.
 func strong(r *rand.Rand) string {
 	return pick(r, lowers, 1) + pick(r, alnum+"!#%*-_+=?@^~", 8+r.IntN(9)) + pick(r, decimals, 1) + pick(r, uppers, 1)
 }
 
-// either takes a value of one or the other maker.
+// either returns a maker that uses one or the other maker.
 func either(makers ...func(*rand.Rand) string) func(*rand.Rand) string {
 	return func(r *rand.Rand) string { return makers[r.IntN(len(makers))](r) }
 }
 
 var password = either(chosen, strong)
 
-// jwt makes a token of three parts.
+// jwt returns a token of three parts.
 func jwt(r *rand.Rand) string {
 	return "eyJ" + pick(r, url64s, 17) + ".eyJ" + pick(r, url64s, 40+r.IntN(60)) + "." + pick(r, url64s, 43)
 }
 
-// iban makes an account number of a country with a right check sum.
+// iban returns an account number of a country with a valid checksum.
 func iban(country string, length int, letters string) func(*rand.Rand) string {
 	return func(r *rand.Rand) string {
 		account := letters + pick(r, decimals, length-4-len(letters))
@@ -162,7 +161,7 @@ func iban(country string, length int, letters string) func(*rand.Rand) string {
 	}
 }
 
-// inFours puts a blank after every four characters.
+// inFours inserts a blank after every four characters.
 func inFours(s string) string {
 	var parts []string
 	for part := range slices.Chunk([]rune(s), 4) {

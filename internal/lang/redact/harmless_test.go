@@ -2,7 +2,7 @@ package redact
 
 import "testing"
 
-// TestHarmlessMentionsStay: sentences about secrets that hold none, and settings that are none.
+// TestHarmlessMentionsStay: Sentences and settings without a secret stay unchanged.
 func TestHarmlessMentionsStay(t *testing.T) {
 	t.Parallel()
 	r := all(t)

@@ -19,8 +19,9 @@ func all(t testing.TB) *Redactor {
 
 const digits36 = "0123456789abcdefghijABCDEFGHIJ012345"
 
-// TestSecrets: each is gone, what is around it stays. Keys are put together here, so that no scanner takes them for real ones.
-func TestSecrets(t *testing.T) {
+// TestSecretsAreRemoved: Each secret is removed and the text around it stays. The keys are concatenated here, so that no scanner reports
+// them.
+func TestSecretsAreRemoved(t *testing.T) {
 	r := all(t)
 	for _, test := range []struct{ text, secret, marker string }{
 		{"My OpenAI key is $, keep it", "sk-" + "proj-" + digits36, "[redacted: API key]"},
@@ -67,13 +68,13 @@ func TestSecrets(t *testing.T) {
 			t.Errorf("%q became %q, want %q", text, got, want)
 		}
 		if again := r.Text(r.Text(text)); again != r.Text(text) {
-			t.Errorf("a second time %q becomes %q", r.Text(text), again)
+			t.Errorf("redacted again, %q becomes %q", r.Text(text), again)
 		}
 	}
 }
 
-// TestNoSecrets: what somebody wants to be remembered stays as it is.
-func TestNoSecrets(t *testing.T) {
+// TestTextWithoutSecretsStays: Text without secrets stays unchanged.
+func TestTextWithoutSecretsStays(t *testing.T) {
 	r := all(t)
 	for _, text := range []string{
 		"Call me at +86 138 1234 5678 or 13812345678", "我的电话是13812345678，座机010-12345678", "+44 20 7946 0958, (555) 123-4567, 1-800-555-0199",
@@ -99,8 +100,8 @@ func TestNoSecrets(t *testing.T) {
 	}
 }
 
-// TestKinds: only the kinds asked for are looked for, and nothing by nothing.
-func TestKinds(t *testing.T) {
+// TestOnlyRequestedKindsAreRedacted: Only the requested kinds are redacted, and none if none is requested.
+func TestOnlyRequestedKindsAreRedacted(t *testing.T) {
 	text := "my password is hunter2 and my card is 4111 1111 1111 1111"
 	only, err := New([]Kind{CardNumber})
 	if err != nil {
@@ -117,8 +118,8 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// TestJSON: it stays JSON, wherever the secret is.
-func TestJSON(t *testing.T) {
+// TestRedactedJSONIsValid: Redacted JSON is valid JSON, wherever the secret is.
+func TestRedactedJSONIsValid(t *testing.T) {
 	r := all(t)
 	for text, want := range map[string]string{
 		`{"card":4111111111111111,"n":1}`:         `{"card":"[redacted: card number]","n":1}`,
@@ -134,13 +135,13 @@ func TestJSON(t *testing.T) {
 			t.Errorf("%s became %s, want %s", text, got, want)
 		}
 		if json.Valid([]byte(text)) && !json.Valid([]byte(got)) {
-			t.Errorf("%s is no JSON", got)
+			t.Errorf("%s is not valid JSON", got)
 		}
 	}
 }
 
-// TestDialogue: every text of it, what was found in words, and the caller's own is untouched.
-func TestDialogue(t *testing.T) {
+// TestDialogueIsRedactedInACopy: Every text of a dialogue is redacted, findings are described, and the caller's dialogue stays unchanged.
+func TestDialogueIsRedactedInACopy(t *testing.T) {
 	r := all(t)
 	d := memory.Dialogue{Messages: []memory.Message{
 		{Content: "My password is hunter2", Metadata: `{"card":"4111111111111111"}`},

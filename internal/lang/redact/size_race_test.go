@@ -2,7 +2,7 @@
 
 package redact
 
-// The race detector makes everything ten times slower, and finds nothing more in more of the same.
+// The race detector makes the tests ten times slower, and more values would find nothing new.
 const (
 	formatValues = 50
 	longBytes    = 16 << 10

@@ -20,7 +20,7 @@ func sync2048() []string {
 	return words
 }
 
-// seedPhrase makes the words of a wallet.
+// seedPhrase returns a wallet's words.
 func seedPhrase(r *rand.Rand, n int) string {
 	words := make([]string, n)
 	for i := range words {
@@ -33,7 +33,7 @@ func seed(n int) func(*rand.Rand) string {
 	return func(r *rand.Rand) string { return seedPhrase(r, n) }
 }
 
-// Values that several formats share.
+// Values used by several formats.
 var (
 	pin4      = of("", decimals, 4)
 	pin6      = of("", decimals, 6)
@@ -44,7 +44,7 @@ var (
 		return pick(r, lowers, 1) + pick(r, decimals, 1) + pick(r, alnum, 1+r.IntN(3))
 	}
 	plainWord = func(r *rand.Rand) string { return someWords[r.IntN(len(someWords))] }
-	// awkward has what ends texts, strings and names of variables elsewhere.
+	// awkward contains characters that elsewhere end texts, strings and variable names.
 	awkward = func(r *rand.Rand) string {
 		return pick(r, alnum, 2) + pick(r, alnum+`"'\$`, 5) + pick(r, `"\$'`, 1) + pick(r, alnum, 4)
 	}
@@ -53,7 +53,7 @@ var (
 	}
 )
 
-// fullWidth writes ASCII as wide as Chinese characters.
+// fullWidth replaces ASCII by full-width characters.
 func fullWidth(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r > ' ' && r <= '~' {
@@ -67,7 +67,7 @@ func joinedBy(separator string) func(string) string {
 	return func(s string) string { return strings.ReplaceAll(s, " ", separator) }
 }
 
-// inJSON writes a text as programs write it into strings of JSON, some times over.
+// inJSON encodes a text as a JSON string so many times.
 func inJSON(times int) func(string) string {
 	return func(s string) string {
 		for range times {
@@ -78,7 +78,7 @@ func inJSON(times int) func(string) string {
 	}
 }
 
-// luhnNumber makes the number of a card.
+// luhnNumber returns a card number.
 func luhnNumber(prefix string, length int) func(*rand.Rand) string {
 	return func(r *rand.Rand) string {
 		number := prefix + pick(r, decimals, length-len(prefix)-1)
@@ -91,7 +91,7 @@ func luhnNumber(prefix string, length int) func(*rand.Rand) string {
 	}
 }
 
-// residentNumber makes a Chinese identity number.
+// residentNumber returns a Chinese identity number.
 func residentNumber(r *rand.Rand) string {
 	number := "11010519" + strconv.Itoa(50+r.IntN(49)) + "0" + strconv.Itoa(1+r.IntN(9)) + strconv.Itoa(10+r.IntN(19)) + pick(r, decimals, 3)
 	sum := 0
@@ -109,7 +109,7 @@ func pemBody(r *rand.Rand) string {
 	return strings.Join(lines, "\n")
 }
 
-// written are formats of programs: settings, code, URLs, headers, keys.
+// written are the formats of programs: settings, code, URLs, headers, keys.
 var written = []format{
 	// Settings.
 	{
@@ -248,7 +248,7 @@ func joinedLines(separator string) func(string) string {
 	return func(s string) string { return strings.ReplaceAll(s, "\n", separator) }
 }
 
-// said are formats of people: sentences.
+// said are the formats of people: sentences.
 var said = []format{
 	{"en: token in words", opaqueKey, nil, []string{
 		"my access token is {}", "here's the bot token: {}",
@@ -381,7 +381,7 @@ var said = []format{
 	{"ja: key", opaqueKey, nil, []string{"APIキーは{}です", "アクセストークンは{}", "秘密鍵は{}"}},
 }
 
-// TestFormatsLeakNothing measures every format that is promised with 500 values each.
+// TestFormatsLeakNothing measures every supported format with 500 values each.
 func TestFormatsLeakNothing(t *testing.T) {
 	t.Parallel()
 	table(t, append(append([]format{}, written...), said...), nil)

@@ -14,7 +14,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// messages reads lines "speaker: text".
+// messages parses lines "speaker: text".
 func messages(lines ...string) (all []topics.Message) {
 	for _, line := range lines {
 		speaker, text, _ := strings.Cut(line, ": ")
@@ -37,11 +37,11 @@ func of(t *testing.T, now, before []topics.Message, rule topics.Rule) (names []s
 	return names, by
 }
 
-func TestWhatIsATopic(t *testing.T) {
+func TestTopics(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		lines []string
-		want  []string // every topic, in any order
+		want  []string // all topics, in any order
 	}{
 		{"a word, not the beginning of what follows it", []string{
 			"甲: 今天天气怎么样", "乙: 天气不太好，要下雨", "丙: 明天天气会好吗？", "甲: 我看了天气预报",
@@ -114,7 +114,7 @@ func TestCountsMessages(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	if slices.Contains(names, "篮球") {
-		t.Errorf("a topic of the period before is told: %q", names)
+		t.Errorf("a topic of the previous period is reported: %q", names)
 	}
 }
 
@@ -148,17 +148,17 @@ func TestRanking(t *testing.T) {
 	}
 }
 
-// TestSharedTellsNobodysWords: what a single person says, however often, is not told to those who ask about everybody.
-func TestSharedTellsNobodysWords(t *testing.T) {
+// TestSharedTopicsNeedSeveralSpeakers: Words of a single person, however frequent, are not reported to callers who ask about all people.
+func TestSharedTopicsNeedSeveralSpeakers(t *testing.T) {
 	now := messages(
 		"甲: 我得了糖尿病", "甲: 糖尿病不能吃糖", "甲: 糖尿病真难", "甲: 糖尿病",
 		"甲: 世界杯开始了", "乙: 看世界杯", "丙: 世界杯决赛",
 		"甲: 搬家", "乙: 搬家好累",
-		// One stem, but no way to write it that two people used.
+		// The two people used the same stem, but no common spelling.
 		"甲: organs, organs!", "甲: my organs", "乙: organized",
 	)
 	if got, _ := of(t, now, nil, topics.Shared); !slices.Equal(got, []string{"世界杯"}) {
-		t.Errorf("told %q", got)
+		t.Errorf("reported %q", got)
 	}
 	own, _ := of(t, now, nil, topics.Own)
 	for _, want := range []string{"糖尿病", "世界杯", "搬家"} {
@@ -168,7 +168,7 @@ func TestSharedTellsNobodysWords(t *testing.T) {
 	}
 }
 
-func TestSameEachTime(t *testing.T) {
+func TestTopicsAreDeterministic(t *testing.T) {
 	now := dialogue(500)
 	first, err := topics.Of(t.Context(), now, now[:100], topics.Own, topics.MaxTopics)
 	if err != nil || len(first) < 5 {
@@ -191,7 +191,7 @@ func TestSameEachTime(t *testing.T) {
 	}
 }
 
-// dialogue makes n different messages.
+// dialogue returns n different messages.
 func dialogue(n int) (all []topics.Message) {
 	who := []string{"甲", "乙", "丙", "ann", "ben"}
 	what := []string{"火锅", "爬山", "人工智能", "机器学习", "天气预报", "猫粮", "coffee machine", "world cup", "climbing", "奶茶", "演唱会", "地铁站", "Python"}
@@ -202,7 +202,7 @@ func dialogue(n int) (all []topics.Message) {
 	return all
 }
 
-// fakeSource answers with what it was made with and records what was asked.
+// fakeSource returns its answers in turn and records the queries.
 type fakeSource struct {
 	asked   []topics.Query
 	answers [][]topics.Message
@@ -230,12 +230,13 @@ func TestCounter(t *testing.T) {
 
 	down := &fakeSource{answers: make([][]topics.Message, 1), err: memory.ErrUnavailable}
 	if _, err := topics.NewCounter(down).Count(t.Context(), topics.Query{Before: end}, 5); !errors.Is(err, memory.ErrUnavailable) {
-		t.Errorf("storage is down: %v", err)
+		t.Errorf("during a storage outage: %v", err)
 	}
 }
 
-// TestCounterTellsNobodysWords: only a session and a user are asked about by those who know who speaks.
-func TestCounterTellsNobodysWords(t *testing.T) {
+// TestCounterNeedsSeveralSpeakers: Words of a single person are reported only for a query of a session or a user, whose callers know the
+// speakers.
+func TestCounterNeedsSeveralSpeakers(t *testing.T) {
 	said := messages("甲: 糖尿病", "甲: 糖尿病", "甲: 糖尿病")
 	for _, test := range []struct {
 		user, session string
@@ -250,7 +251,7 @@ func TestCounterTellsNobodysWords(t *testing.T) {
 	}
 }
 
-func TestCounterRefuses(t *testing.T) {
+func TestCounterRefusesInvalidQueries(t *testing.T) {
 	end := time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)
 	for _, test := range []struct {
 		q     topics.Query

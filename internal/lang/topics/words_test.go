@@ -25,7 +25,7 @@ func TestSegmentCutsAtWords(t *testing.T) {
 	}
 }
 
-// TestEveryWordIsFound: the search in the file finds each of its lines.
+// TestEveryWordIsFound: The search finds each line of the file.
 func TestEveryWordIsFound(t *testing.T) {
 	n := 0
 	for line := range strings.Lines(wordsZH[wordsBegin():]) {

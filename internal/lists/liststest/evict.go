@@ -6,7 +6,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/lists"
 )
 
-// testTooMany: the limit holds, whatever lists show, and the newest stay.
+// testTooMany: Above the limit the oldest items are evicted, even if a list shows them.
 func testTooMany(s *suite) {
 	me := ann(direct)
 	registry := s.view(me, lists.KindUser, "")
@@ -28,7 +28,7 @@ func testTooMany(s *suite) {
 	s.want("what was seen again stays", s.items(registry), "g! e! f! c!")
 }
 
-// testLargerThanLimit: all items of a Put stay, even when that is more than the limit, so that the same check again finds nothing new.
+// testLargerThanLimit: All items of a Put stay, even above the limit, so that repeating it finds no new items.
 func testLargerThanLimit(s *suite) {
 	me := ann(direct)
 	registry := s.view(me, lists.KindUser, "")
@@ -39,10 +39,10 @@ func testLargerThanLimit(s *suite) {
 		s.scheduled(me, lists.KindUser, films("1", "2", "3", "4", "5", "6")...)
 		s.want("kept", s.items(registry), "1! 2! 3! 4! 5! 6!")
 	}
-	s.want("nothing new", told(s.scheduled(me, lists.KindUser, films("1", "6")...).Items), "1:1 notified +1, 2:6 notified +1")
+	s.want("nothing new", rendered(s.scheduled(me, lists.KindUser, films("1", "6")...).Items), "1:1 notified +1, 2:6 notified +1")
 }
 
-// testTooOld: an item ages from when it was last seen.
+// testTooOld: An item's age counts from when it was last seen.
 func testTooOld(s *suite) {
 	me := ann(direct)
 	registry := s.view(me, lists.KindUser, "")
@@ -60,11 +60,11 @@ func testTooOld(s *suite) {
 	}
 	s.want("another's is not touched", s.items(s.view(other, lists.KindUser, "")), "bobs!")
 	s.want("a list keeps what the registry dropped", s.shown(me, ""), "shown")
-	s.limits.ShownAfter = s.now // what was shown before has expired
+	s.limits.ShownAfter = s.now // lists shown earlier have expired
 	s.want("expired", s.shown(me, ""), "none")
 }
 
-// testRefreshed: asking for an item counts as seeing it, in the parts of the registry that the caller sees.
+// testRefreshed: Reading an item counts as seeing it, in the parts of the registry that the caller sees.
 func testRefreshed(s *suite) {
 	me := ann(direct)
 	everything := func() string {
@@ -85,14 +85,14 @@ func testRefreshed(s *suite) {
 	s.want("kept", everything(), "asked! looked! checked! group")
 }
 
-// testClockSetBack: what is put while the clock is behind is not dropped in favour of what was put before.
+// testClockSetBack: Items that are put while the clock is behind are not evicted before older ones.
 func testClockSetBack(s *suite) {
 	me := ann(direct)
 	s.limits.MaxItems = 2
 	s.scheduled(me, lists.KindUser, films("a", "b")...)
 	s.later(-time.Hour)
 	s.scheduled(me, lists.KindUser, films("c")...)
-	s.want("again", told(s.scheduled(me, lists.KindUser, films("c")...).Items), "1:c notified -60")
+	s.want("again", rendered(s.scheduled(me, lists.KindUser, films("c")...).Items), "1:c notified -60")
 }
 
 func testSweep(s *suite) {

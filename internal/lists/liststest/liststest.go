@@ -11,7 +11,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// Run runs the suite. The factory returns a store that is empty and lasts as long as its test.
+// Run runs the suite. Each call of factory returns an empty store that lasts until the end of the test.
 func Run(t *testing.T, factory func(t *testing.T) lists.Store) {
 	for _, c := range []struct {
 		name string
@@ -24,8 +24,8 @@ func Run(t *testing.T, factory func(t *testing.T) lists.Store) {
 		{"Duplicates", testDuplicates},
 		{"Attributes", testAttributes},
 		{"Concurrent", testConcurrent},
-		{"Parts", testParts},
-		{"Apart", testApart},
+		{"RegistryParts", testRegistryParts},
+		{"SeparateRegistries", testSeparateRegistries},
 		{"Places", testPlaces},
 		{"ShownLast", testShownLast},
 		{"ShownIsCurrent", testShownIsCurrent},
@@ -56,7 +56,7 @@ var (
 	attic  = memory.Channel{Kind: memory.ChannelGroup, ID: "attic"}
 )
 
-// ann is where ann talks.
+// ann returns ann's scope in the channel.
 func ann(c memory.Channel) memory.Scope { return of("ann", c) }
 
 func of(user string, c memory.Channel) memory.Scope {
@@ -75,14 +75,14 @@ type suite struct {
 	limits lists.Limits
 }
 
-// later moves the clock.
+// later advances the clock.
 func (s *suite) later(d time.Duration) { s.now = s.now.Add(d) }
 
 func audience(scope memory.Scope) memory.Audience {
 	return memory.VisibilityChannel.AudienceOf(scope.Channel)
 }
 
-// view is the registry that a scope means.
+// view returns the registry that a scope refers to.
 func (s *suite) view(scope memory.Scope, kind lists.Kind, list string) lists.View {
 	s.Helper()
 	r, wrong := lists.RegistryOf(scope, kind, list)
@@ -97,7 +97,7 @@ func place(scope memory.Scope) lists.Place {
 	return p
 }
 
-// films are items by key; the title is the key in capitals.
+// films returns items by key. The title is the key in capitals.
 func films(keys ...string) []lists.Item {
 	items := make([]lists.Item, len(keys))
 	for i, key := range keys {
@@ -116,7 +116,7 @@ func (s *suite) put(p lists.Put) lists.PutResult {
 	return done
 }
 
-// manual puts what the scope's user asked for, into the default registry of the kind.
+// manual puts items at the user's request, into the default registry of the kind.
 func (s *suite) manual(scope memory.Scope, kind lists.Kind, items ...lists.Item) lists.PutResult {
 	s.Helper()
 	return s.named(scope, kind, "", items...)
@@ -127,23 +127,23 @@ func (s *suite) named(scope memory.Scope, kind lists.Kind, list string, items ..
 	p := place(scope)
 	done := s.put(lists.Put{View: s.view(scope, kind, list), Mode: lists.Manual, Items: items, Place: &p})
 	if !done.Shown {
-		s.Error("is not shown")
+		s.Error("the list is not shown")
 	}
 	return done
 }
 
 func (s *suite) scheduled(scope memory.Scope, kind lists.Kind, items ...lists.Item) lists.PutResult {
 	s.Helper()
-	p := place(scope) // which must not matter
+	p := place(scope) // must have no effect
 	done := s.put(lists.Put{View: s.view(scope, kind, ""), Mode: lists.Scheduled, Items: items, Place: &p})
 	if done.Shown {
-		s.Error("is shown")
+		s.Error("the list is shown")
 	}
 	return done
 }
 
-// told describes Put's items: number and key, "new", "notified", and after how many minutes it was first seen.
-func told(items []lists.Numbered) string {
+// rendered renders Put's items: number and key, "new", "notified", and how many minutes after t0 each was first seen.
+func rendered(items []lists.Numbered) string {
 	parts := make([]string, len(items))
 	for i, item := range items {
 		parts[i] = fmt.Sprintf("%d:%s", item.Number, item.Key)
@@ -160,12 +160,12 @@ func told(items []lists.Numbered) string {
 	return strings.Join(parts, ", ")
 }
 
-// items are the keys of a registry, in order, with those that are notified marked.
+// items returns the keys of a registry, in order, with a mark for notified ones.
 func (s *suite) items(v lists.View) string {
 	s.Helper()
 	page, err := s.store.Items(s.Context(), v, "", 1000)
 	if err != nil || page.Next != "" || int(page.Total) != len(page.Items) {
-		s.Fatalf("%d of %d items, another page %q, %v", len(page.Items), page.Total, page.Next, err)
+		s.Fatalf("%d of %d items, next page %q, %v", len(page.Items), page.Total, page.Next, err)
 	}
 	keys := make([]string, len(page.Items))
 	for i, item := range page.Items {
@@ -177,7 +177,7 @@ func (s *suite) items(v lists.View) string {
 	return strings.Join(keys, " ")
 }
 
-// shown are the keys of the list being shown, or "none".
+// shown returns the keys of the list being shown, or "none".
 func (s *suite) shown(scope memory.Scope, list string) string {
 	s.Helper()
 	l, err := s.store.Shown(s.Context(), place(scope), list, s.limits.ShownAfter)

@@ -13,17 +13,17 @@ import (
 
 func isNotFound(err error) bool { return errors.Is(err, memory.ErrNotFound) }
 
-// The table of what is written when is in docs/design/conversations.md.
+// docs/design/conversations.md has the table of what is written when.
 
 func testManual(s *suite) {
 	me := ann(direct)
 	registry := s.view(me, lists.KindUser, "")
 	done := s.manual(me, lists.KindUser, films("a", "b", "c")...)
-	s.want("first", told(done.Items), "1:a new, 2:b new, 3:c new")
+	s.want("first", rendered(done.Items), "1:a new, 2:b new, 3:c new")
 	s.wantTime("last check", done.LastCheck, time.Time{})
 	s.later(time.Minute)
 	done = s.manual(me, lists.KindUser, films("d", "b")...)
-	s.want("again", told(done.Items), "1:d new +1, 2:b")
+	s.want("again", rendered(done.Items), "1:d new +1, 2:b")
 	s.want("all", s.items(registry), "d a b c")
 	s.want("shown", s.shown(me, ""), "d b")
 	s.wantTime("last check", done.LastCheck, time.Time{})
@@ -33,13 +33,13 @@ func testScheduled(s *suite) {
 	site := memory.Scope{Namespace: "tenant/site"}
 	registry := s.view(site, lists.KindNamespace, "")
 	done := s.scheduled(site, "", films("a", "b")...)
-	s.want("first", told(done.Items), "1:a new notified, 2:b new notified")
+	s.want("first", rendered(done.Items), "1:a new notified, 2:b new notified")
 	s.wantTime("last check", done.LastCheck, t0)
 	s.later(time.Minute)
 	done = s.scheduled(site, "", lists.Item{Key: "b", Title: "another", Attributes: `{"x":1}`}, lists.Item{Key: "c"})
-	s.want("again", told(done.Items), "1:b notified, 2:c new notified +1")
+	s.want("again", rendered(done.Items), "1:b notified, 2:c new notified +1")
 	if b := done.Items[0]; b.Title != "B" || b.Attributes != "" {
-		s.Errorf("a scheduled check changes what is known: %+v", b)
+		s.Errorf("a scheduled check changes existing items: %+v", b)
 	}
 	s.want("all", s.items(registry), "c! a! b!")
 	s.wantTime("last check", done.LastCheck, s.now)
@@ -52,15 +52,15 @@ func testScheduled(s *suite) {
 	}
 }
 
-// testManualThenScheduled: seen is seen, whatever notified says; and what is notified stays so.
+// testManualThenScheduled: A manually put item counts as seen, whatever notified says, and notified stays set.
 func testManualThenScheduled(s *suite) {
 	me := ann(direct)
 	s.manual(me, lists.KindUser, films("a", "b")...)
 	done := s.scheduled(me, lists.KindUser, films("a", "b", "c")...)
-	s.want("scheduled", told(done.Items), "1:a, 2:b, 3:c new notified")
+	s.want("scheduled", rendered(done.Items), "1:a, 2:b, 3:c new notified")
 	s.want("still shown", s.shown(me, ""), "a b")
 	done = s.manual(me, lists.KindUser, films("c", "a")...)
-	s.want("manual", told(done.Items), "1:c notified, 2:a")
+	s.want("manual", rendered(done.Items), "1:c notified, 2:a")
 	s.want("now shown", s.shown(me, ""), "c a")
 	s.wantTime("last check", done.LastCheck, t0)
 }
@@ -78,20 +78,20 @@ func testImport(s *suite) {
 		},
 	}
 	done := s.put(put)
-	s.want("imported", told(done.Items), "1:a, 2:b new notified -3, 3:c new")
+	s.want("imported", rendered(done.Items), "1:a, 2:b new notified -3, 3:c new")
 	s.wantTime("last check", done.LastCheck, put.LastCheck)
 	if done.Shown {
-		s.Error("replaces a list that was shown later")
+		s.Error("the import replaces a list that was shown later")
 	}
 	s.want("shown", s.shown(me, ""), "a")
 	put.ShownAt = t0.Add(time.Hour)
 	if done = s.put(put); !done.Shown {
-		s.Error("does not replace a list that was shown before")
+		s.Error("the import does not replace a list that was shown before")
 	}
-	s.want("twice", told(done.Items), "1:a, 2:b notified -3, 3:c")
+	s.want("twice", rendered(done.Items), "1:a, 2:b notified -3, 3:c")
 	s.want("shown", s.shown(me, ""), "b gone b")
 	if done = s.put(put); done.Shown {
-		s.Error("shows the same again")
+		s.Error("the import shows the list again")
 	}
 	s.want("all", s.items(v), "a c b!")
 }
@@ -100,17 +100,17 @@ func testDuplicates(s *suite) {
 	me := ann(direct)
 	twice := []lists.Item{{Key: "a", Title: "first"}, {Key: "b"}, {Key: "a", Title: "second"}}
 	done := s.manual(me, lists.KindUser, twice...)
-	s.want("manual", told(done.Items), "1:a new, 2:b new, 3:a")
+	s.want("manual", rendered(done.Items), "1:a new, 2:b new, 3:a")
 	if done.Items[0].Title != "second" || done.Items[2].Title != "second" {
 		s.Errorf("the items are %+v", done.Items)
 	}
 	s.want("shown", s.shown(me, ""), "a b a")
 	s.want("all", s.items(s.view(me, lists.KindUser, "")), "a b")
 	done = s.scheduled(me, lists.KindUser, films("z", "z")...)
-	s.want("scheduled", told(done.Items), "1:z new notified, 2:z notified")
+	s.want("scheduled", rendered(done.Items), "1:z new notified, 2:z notified")
 }
 
-// testAttributes: attributes are returned byte by byte. An item without a title or attributes keeps the stored ones.
+// testAttributes: Attributes are returned byte by byte. An item without a title or attributes keeps the stored ones.
 func testAttributes(s *suite) {
 	me := ann(direct)
 	odd := "{\"id\": 9007199254740993,\t\"b\":\"\\u00e9<>&\", \"a\":1.50}"
@@ -125,7 +125,7 @@ func testAttributes(s *suite) {
 	}
 }
 
-// testConcurrent: the items of all writers are stored, each is new for exactly one of them, and one writer's list is shown whole.
+// testConcurrent: The items of all writers are stored, each is new for exactly one writer, and the list shown is one writer's.
 func testConcurrent(s *suite) {
 	const writers, each = 8, 5
 	site := memory.Scope{Namespace: "tenant/site", Channel: lobby}

@@ -9,15 +9,15 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// testParts: what a user saw in one channel is not visible in others, but a direct chat sees all of it.
-func testParts(s *suite) {
+// testRegistryParts: Items seen in one channel are not visible in others, but a direct chat sees all of them.
+func testRegistryParts(s *suite) {
 	s.manual(ann(lobby), "", films("a", "b")...)
 	s.later(time.Minute)
 	done := s.manual(ann(attic), "", lists.Item{Key: "b", Title: "of the attic"}, lists.Item{Key: "c"})
-	s.want("another group", told(done.Items), "1:b new +1, 2:c new +1")
+	s.want("another group", rendered(done.Items), "1:b new +1, 2:c new +1")
 	s.later(time.Minute)
 	done = s.manual(ann(direct), "", films("a", "d")...)
-	s.want("alone", told(done.Items), "1:a, 2:d new +2")
+	s.want("alone", rendered(done.Items), "1:a, 2:d new +2")
 	s.want("alone", s.items(s.view(ann(direct), "", "")), "d c a b")
 	s.want("lobby", s.items(s.view(ann(lobby), "", "")), "a b")
 	s.want("attic", s.items(s.view(ann(attic), "", "")), "b c")
@@ -28,11 +28,11 @@ func testParts(s *suite) {
 	}
 	s.later(time.Minute)
 	done = s.scheduled(ann(direct), "", films("c", "e")...)
-	s.want("a check of all", told(done.Items), "1:c +1, 2:e new notified +3")
+	s.want("a check of all", rendered(done.Items), "1:c +1, 2:e new notified +3")
 	if page, err = s.store.Items(s.Context(), s.view(ann(lobby), "", ""), "", 10); err != nil || !page.LastCheck.IsZero() {
 		s.Errorf("the lobby's last check is %s, %v", page.LastCheck, err)
 	}
-	// What a direct chat takes over from a group's part it keeps when that is gone.
+	// A direct chat keeps the items it took from a group's part after that part is deleted.
 	s.scheduled(ann(attic), "", films("told")...)
 	s.later(time.Minute)
 	s.manual(ann(direct), "", films("told")...)
@@ -40,11 +40,11 @@ func testParts(s *suite) {
 	if _, _, _, err := s.store.Delete(s.Context(), &gone, nil, "default"); err != nil {
 		s.Fatal(err)
 	}
-	s.want("without the attic", told(s.scheduled(ann(direct), "", films("told")...).Items), "1:told notified +3")
+	s.want("without the attic", rendered(s.scheduled(ann(direct), "", films("told")...).Items), "1:told notified +3")
 }
 
-// testApart: registries of others, of other names and of other kinds share nothing.
-func testApart(s *suite) {
+// testSeparateRegistries: Registries of different users, names and kinds share nothing.
+func testSeparateRegistries(s *suite) {
 	dm := memory.Channel{Kind: memory.ChannelDirect, ID: "dm"}
 	type registry struct {
 		scope memory.Scope
@@ -68,17 +68,17 @@ func testApart(s *suite) {
 	}
 	for i, r := range all {
 		done := s.put(lists.Put{View: s.view(r.scope, r.kind, r.list), Mode: lists.Scheduled, Items: films("same", fmt.Sprint(i))})
-		s.want(fmt.Sprint(i), told(done.Items), fmt.Sprintf("1:same new notified, 2:%d new notified", i))
+		s.want(fmt.Sprint(i), rendered(done.Items), fmt.Sprintf("1:same new notified, 2:%d new notified", i))
 	}
 	for i, r := range all {
 		s.want(fmt.Sprint(i), s.items(s.view(r.scope, r.kind, r.list)), fmt.Sprintf("same! %d!", i))
 	}
-	// All members of a group share its registry, all users of a namespace share that of the namespace.
+	// All members of a group share its registries. All users of a namespace share the namespace's.
 	s.want("group", s.items(s.view(of("bob", lobby), lists.KindChannel, "")), "same! 7!")
 	s.want("namespace", s.items(s.view(of("bob", attic), lists.KindNamespace, "")), "same! 3!")
 }
 
-// testPlaces: a list is shown where it was put, and seen there by those who may.
+// testPlaces: A list is shown where it was put, to callers that may see it.
 func testPlaces(s *suite) {
 	dm := memory.Channel{Kind: memory.ChannelDirect, ID: "dm"}
 	places := []memory.Scope{
@@ -108,8 +108,8 @@ func testPlaces(s *suite) {
 	s.want("another in the group's session", s.shown(inSession(of("bob", lobby), "s"), ""), "10")
 	s.want("another", s.shown(of("bob", memory.Channel{}), ""), "none")
 	s.want("another with the session's id", s.shown(inSession(of("eve", dm), "s"), ""), "none")
-	s.want("nobody with the session's id", s.shown(inSession(of("", dm), "s"), ""), "none")
-	// A direct chat without an id sees what was shown to its user outside of any channel; not the other way round.
+	s.want("without a user, in the session", s.shown(inSession(of("", dm), "s"), ""), "none")
+	// A direct chat without an id sees lists shown to its user outside of any channel, but not the reverse.
 	s.want("a direct chat", s.shown(ann(direct), ""), "0")
 	s.later(time.Minute)
 	s.manual(ann(direct), "", films("secret")...)
@@ -138,7 +138,7 @@ func testShownLast(s *suite) {
 	s.want("last", s.shown(me, ""), "f3")
 }
 
-// testShownIsCurrent: a list shows what the registry has now, and what it had when it has nothing.
+// testShownIsCurrent: A list shows the registry's current items. If the registry is gone, it shows the items as they were.
 func testShownIsCurrent(s *suite) {
 	me, elsewhere := ann(direct), inSession(ann(direct), "s2")
 	first := func() lists.Item {
@@ -162,7 +162,7 @@ func testShownIsCurrent(s *suite) {
 	if got := first(); got.Key != "a" || got.Title != "old" {
 		s.Errorf("without its registry shows %+v", got)
 	}
-	s.manual(of("bob", direct), "", lists.Item{Key: "a", Title: "bob's"}) // in a row of its own
+	s.manual(of("bob", direct), "", lists.Item{Key: "a", Title: "bob's"}) // has its own row
 	if got := first(); got.Title != "old" {
 		s.Errorf("shows another's %+v", got)
 	}
@@ -214,7 +214,7 @@ func testItemsPages(s *suite) {
 	}
 	s.want("all pages", strings.Join(got, " "), strings.Join(want, " "))
 	if _, err := s.store.Items(s.Context(), s.view(me, "", ""), "rubbish", 5); err == nil {
-		s.Error("takes any token")
+		s.Error("any token is accepted")
 	}
 }
 
@@ -269,7 +269,7 @@ func testForget(s *suite) {
 		s.Errorf("again forgot %+v, %v", got, err)
 	}
 	if got, err = s.store.Forget(s.Context(), memory.User{Namespace: "tenant/site"}); err != nil || got != (lists.Forgotten{}) {
-		s.Errorf("of nobody forgot %+v, %v", got, err)
+		s.Errorf("without a user forgot %+v, %v", got, err)
 	}
 }
 

@@ -14,10 +14,10 @@ import (
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 )
 
-// users are the memories of a namespace's users, newest first.
+// users maps each user of a namespace to their memories, newest first.
 type users map[string][]vectorstore.SurveyItem
 
-// testOptions score as the product does.
+// testOptions are the product's scoring options.
 var testOptions = Options{Retention: retention.NewCurve(nil).Score}
 
 func (u users) Users(_ context.Context, _, after string, limit int) (ids []string, err error) {
@@ -45,7 +45,7 @@ func (u users) Survey(_ context.Context, user memory.User, _, after string, limi
 	return items[start:end], next, nil
 }
 
-// remembered is an active memory of today that has everything.
+// remembered returns an active memory of today with every field set.
 func remembered(id, text string, change ...func(*memory.Memory)) vectorstore.SurveyItem {
 	m := memory.Memory{
 		ID: id, Text: text, Kind: memory.KindPlan, Importance: 0.5, Mentions: 1, ObservedAt: time.Now(), LastSaidAt: time.Now(),
@@ -67,7 +67,7 @@ func run(t *testing.T, store users, q Query, options Options) *Report {
 	return report
 }
 
-// examples are what was found, as "finding id".
+// examples returns the findings as "finding id".
 func examples(a *Account) (list []string) {
 	for _, e := range a.Examples {
 		found := string(e.Finding) + " " + e.MemoryID
@@ -79,7 +79,7 @@ func examples(a *Account) (list []string) {
 	return list
 }
 
-func TestFindings(t *testing.T) {
+func TestReportHasEachKindOfFinding(t *testing.T) {
 	year := 365 * 24 * time.Hour
 	group := func(m *memory.Memory) { m.Channel = memory.Channel{Kind: memory.ChannelGroup, ID: "g"} }
 	old := func(m *memory.Memory) { m.ObservedAt, m.LastSaidAt = time.Now().Add(-year), time.Now().Add(-year) }
@@ -109,7 +109,7 @@ func TestFindings(t *testing.T) {
 	}
 	report := run(t, store, Query{Namespace: "n", MaxUsers: 2, MaxExamples: 2}, testOptions)
 	if len(report.Users) != 2 || report.Users[0].UserID != "ann" || report.Users[1].UserID != "ben" {
-		t.Fatalf("the worst are %+v", report.Users)
+		t.Fatalf("the worst users are %+v", report.Users)
 	}
 	ann := report.Users[0]
 	if got, want := examples(ann), []string{
@@ -126,24 +126,24 @@ func TestFindings(t *testing.T) {
 		}
 	}
 	if ann.Doubtful != 3 || ann.Elsewhere != 2 || ann.Cut != "" {
-		t.Errorf("doubtful %d, elsewhere %d, cut %q", ann.Doubtful, ann.Elsewhere, ann.Cut)
+		t.Errorf("doubtful %d, elsewhere %d, limits reached %q", ann.Doubtful, ann.Elsewhere, ann.Cut)
 	}
 	if total := report.Total; total.Users != 3 || total.Active() != 15 || total.Doubtful != 4 || len(total.Examples) != 0 {
-		t.Errorf("all together: %+v", total)
+		t.Errorf("the total is %+v", total)
 	}
 	for _, e := range ann.Examples {
 		if e.Reason == "" || e.Text == "" {
-			t.Errorf("%+v does not say why, or what", e)
+			t.Errorf("%+v has no reason or no text", e)
 		}
 	}
 
 	if report := run(t, store, Query{Namespace: "n", UserID: "al", MaxUsers: 1}, testOptions); report.Total.Users != 1 || report.Total.Active() != 1 {
-		t.Errorf("one user: %+v", report.Total)
+		t.Errorf("the report of one user: %+v", report.Total)
 	}
 }
 
-// TestNearByVector: the same in other words, by the vectors; what differs in a number is not the same.
-func TestNearByVector(t *testing.T) {
+// TestVectorsFindParaphrases: Vectors find the same statement in other words. Statements with different numbers are not the same.
+func TestVectorsFindParaphrases(t *testing.T) {
 	report := run(t, users{"u": {
 		remembered("a", "The user works as a nurse in a hospital."), remembered("b", "Nursing patients at the hospital is how this user earns a living."),
 		remembered("c", "In the hospital, 2 of the user's brothers are on the nursing staff since 1999."),
@@ -153,8 +153,8 @@ func TestNearByVector(t *testing.T) {
 	}
 }
 
-// TestWorkIsBounded: what a user costs grows with the number of memories and not with its square, however alike they are, and
-// at the bound it ends and says so.
+// TestWorkIsBounded: The cost grows linearly with a user's memories, even if all are similar. An audit that reaches its limit ends and
+// reports it.
 func TestWorkIsBounded(t *testing.T) {
 	cost := func(n int) int {
 		u := &userAudit{query: &Query{}, account: newAccount("u")}
@@ -190,13 +190,13 @@ func TestWorkIsBounded(t *testing.T) {
 		}
 		cut, all := report.Users[0].Cut, report.Total.Cut
 		if (cut == "") != (want == "") || (all == "") != (want == "") || !strings.Contains(cut, want) {
-			t.Errorf("it says %q and %q, want %q", cut, all, want)
+			t.Errorf("the reports are %q and %q, want %q", cut, all, want)
 		}
 	}
 }
 
-// TestInterrupted: who waits for another audit, or in the middle of one, can go.
-func TestInterrupted(t *testing.T) {
+// TestAuditCanBeCancelled: A caller can cancel an audit that waits for another one or is running.
+func TestAuditCanBeCancelled(t *testing.T) {
 	store := users{"u": {remembered("a", "The user is a nurse.")}}
 	auditor := New(store, Options{Fingerprint: func() string { return "" }, Retention: testOptions.Retention})
 	ctx, cancel := context.WithCancel(t.Context())

@@ -6,7 +6,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// TestJunk: what a careful reader would throw away, and what only looks like it.
+// TestJunk: Junk is recognised by its reason. Memories that only look like junk are not.
 func TestJunk(t *testing.T) {
 	for reason, texts := range map[string][]string{
 		"asks something": {

@@ -50,7 +50,7 @@ func (s *suite) stored(user memory.User, sessionID string) int64 {
 	return page.Total
 }
 
-// size is how many bytes such a message of the user counts.
+// size returns how many bytes such a message uses of the quota.
 func (s *suite) size(user memory.User, m memory.Message) int64 {
 	s.Helper()
 	before := s.used(memory.QuotaUserHistory, user)
@@ -58,12 +58,12 @@ func (s *suite) size(user memory.User, m memory.Message) int64 {
 	size := s.used(memory.QuotaUserHistory, user) - before
 	s.deleteSession(user, "measure")
 	if size < int64(len(m.Content)) || size > int64(len(m.Content)+1000) {
-		s.Fatalf("a message of %d bytes counts %d", len(m.Content), size)
+		s.Fatalf("a message of %d bytes uses %d", len(m.Content), size)
 	}
 	return size
 }
 
-// testUserHistory: what a user said and was answered counts for the user, in all sessions.
+// testUserHistory: The user's messages and their answers count for the user, in all sessions.
 func testUserHistory(s *suite) {
 	const quota = memory.QuotaUserHistory
 	text := strings.Repeat("茶", 100)
@@ -79,7 +79,7 @@ func testUserHistory(s *suite) {
 	s.wantRefused(s.say(ann, "one", text), full, size)
 	s.wantRefused(s.say(ann, "new", text), full, size)
 	if s.stored(ann, "one") != 2 || s.stored(ann, "new") != 0 {
-		s.Error("part of what was refused is stored")
+		s.Error("part of a refused request is stored")
 	}
 	answer := memory.Message{Role: memory.RoleAssistant, Content: text, Time: t0}
 	s.must(s.append(appending(ben, "b", answer))) // ben has room
@@ -104,18 +104,18 @@ func testUserHistory(s *suite) {
 	s.wantUsed(memory.QuotaNamespaceHistory, ann, 0)
 }
 
-// testNamespaceHistory: all messages of a namespace count, also those of no user.
+// testNamespaceHistory: All messages of a namespace count, also those without a user.
 func testNamespaceHistory(s *suite) {
 	const quota = memory.QuotaNamespaceHistory
 	size := s.size(ann, message(ann, "text"))
 	if other := s.size(ben, message(ben, "text")); other != size {
-		s.Fatalf("messages count %d and %d", size, other)
+		s.Fatalf("messages use %d and %d", size, other)
 	}
 	system := memory.Message{Role: memory.RoleUser, Content: "nobody's", Time: t0}
 	s.must(s.append(appending(memory.User{Namespace: site}, "unsigned", system)))
 	unsigned := s.used(quota, ann)
 	if unsigned == 0 {
-		s.Error("a message of no user does not count")
+		s.Error("a message without a user does not count")
 	}
 	s.wantUsed(memory.QuotaUserHistory, ann, 0)
 	limit := unsigned + 2*size
@@ -131,7 +131,7 @@ func testNamespaceHistory(s *suite) {
 	}
 	s.must(s.say(ann, "a", "text"))
 
-	// A message whose id is stored adds nothing.
+	// A message that is stored already adds nothing.
 	s.allow(quota, 0)
 	known := message(ann, "text")
 	known.ID = "m1"
@@ -142,7 +142,7 @@ func testNamespaceHistory(s *suite) {
 	s.must(s.append(a))
 }
 
-// testHistoryOfMany: many small messages count exactly, whenever a store adds them up.
+// testHistoryOfMany: Many small messages are counted exactly.
 func testHistoryOfMany(s *suite) {
 	size := s.size(ann, message(ann, "m000"))
 	for i := range 100 {
@@ -167,7 +167,7 @@ func testHistoryConcurrently(s *suite) {
 	s.wantUsed(memory.QuotaUserHistory, ann, 10*size)
 }
 
-// testRecord: a dialogue that cannot be recorded is not accepted for considering either.
+// testRecord: A dialogue that cannot be recorded is not accepted for consideration either.
 func testRecord(s *suite) {
 	record := func(id string) error {
 		a := appending(ann, "s", message(ann, "text"))

@@ -22,7 +22,7 @@ func (s *suite) view(user memory.User, kind lists.Kind, list string) lists.View 
 	return lists.View{Registry: r, Audience: memory.Everything()}
 }
 
-// put puts an item into a registry, which is shown nowhere.
+// put puts an item into a registry that is not shown.
 func (s *suite) put(user memory.User, kind lists.Kind, list string) error {
 	s.Helper()
 	_, err := s.Lists.Put(s.Context(), lists.Put{
@@ -48,7 +48,7 @@ func (s *suite) deleteList(user memory.User, kind lists.Kind, list string) {
 	s.must(err)
 }
 
-// items is how many items a registry has.
+// items returns the number of items in a registry.
 func (s *suite) items(user memory.User, kind lists.Kind, list string) int64 {
 	s.Helper()
 	page, err := s.Lists.Items(s.Context(), s.view(user, kind, list), "", 10)
@@ -58,7 +58,7 @@ func (s *suite) items(user memory.User, kind lists.Kind, list string) int64 {
 	return page.Total
 }
 
-// testUserLists: a registry counts once, however much is put into it.
+// testUserLists: A registry counts once, however many items it has.
 func testUserLists(s *suite) {
 	const quota = memory.QuotaUserLists
 	full := memory.Standing{Quota: quota, UserID: "ann", Limit: 2, Used: 2}
@@ -72,7 +72,7 @@ func testUserLists(s *suite) {
 	if n := s.items(ann, lists.KindUser, "books"); n != 0 {
 		s.Errorf("%d items are stored", n)
 	}
-	s.must(s.put(ann, lists.KindNamespace, "films")) // is nobody's
+	s.must(s.put(ann, lists.KindNamespace, "films")) // has no user
 	s.must(s.put(ben, lists.KindUser, "books"))
 	for _, list := range []string{"a", "b", "c"} {
 		s.must(s.put(elsewhere, lists.KindUser, list))
@@ -87,7 +87,7 @@ func testUserLists(s *suite) {
 	s.wantUsed(quota, ben, 1)
 }
 
-// testNamespaceLists: the registries of all users count, and those of no user.
+// testNamespaceLists: All registries of a namespace count, also those without a user.
 func testNamespaceLists(s *suite) {
 	const quota = memory.QuotaNamespaceLists
 	s.allow(quota, 3)
@@ -105,7 +105,7 @@ func testNamespaceLists(s *suite) {
 	s.must(s.put(ann, lists.KindUser, "papers"))
 }
 
-// testShownLists: lists being shown count apart from registries, as many of each are allowed.
+// testShownLists: The lists being shown are counted separately from registries, with the same limit.
 func testShownLists(s *suite) {
 	const quota = memory.QuotaUserLists
 	s.allow(quota, 2)
@@ -117,7 +117,7 @@ func testShownLists(s *suite) {
 	err := s.show(ann, lists.KindNamespace, "books")
 	s.wantRefused(err, memory.Standing{Quota: quota, UserID: "ann", Limit: 2, Used: 2}, 1)
 	if n := s.items(ann, lists.KindNamespace, "books"); n != 0 {
-		s.Errorf("%d items are stored of what was refused", n)
+		s.Errorf("%d items of refused requests are stored", n)
 	}
 	s.must(s.put(ann, lists.KindUser, "books"))
 	s.deleteList(ann, lists.KindNamespace, "papers")

@@ -7,7 +7,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 )
 
-// entry is a new memory with this text.
+// entry returns a new memory with this text.
 func (s *suite) entry(text string) vectorstore.Entry {
 	id := s.name("mem_")
 	return vectorstore.Entry{StatementID: id, Memory: memory.Memory{
@@ -28,7 +28,7 @@ func (s *suite) apply(user memory.User, entries ...vectorstore.Entry) error {
 	return err
 }
 
-// memories are all memories of a user, of any status.
+// memories returns all memories of a user, of any status.
 func (s *suite) memories(user memory.User) (list []memory.Memory) {
 	s.Helper()
 	page, err := s.Memories.List(s.Context(), user, vectorstore.ListQuery{
@@ -40,7 +40,7 @@ func (s *suite) memories(user memory.User) (list []memory.Memory) {
 	return page.Memories
 }
 
-// testMemories: all users of a namespace share the quota, history counts, and what adds nothing is never refused.
+// testMemories: All users of a namespace share the quota, and history counts. A write that adds nothing is never refused.
 func testMemories(s *suite) {
 	const quota = memory.QuotaNamespaceMemories
 	full := memory.Standing{Quota: quota, Limit: 3, Used: 3}
@@ -82,7 +82,7 @@ func testMemories(s *suite) {
 	s.must(s.remember(ann, "lives in E"))
 }
 
-// testMemoriesAllOrNone: of a write that passes the quota nothing is stored.
+// testMemoriesAllOrNone: A write that exceeds the quota stores nothing.
 func testMemoriesAllOrNone(s *suite) {
 	s.allow(memory.QuotaNamespaceMemories, 3)
 	s.must(s.remember(ann, "likes tea", "plays the cello"))

@@ -22,7 +22,7 @@ type Stores struct {
 	Memories vectorstore.Store
 	Sessions session.Store
 	Lists    lists.Store
-	// Standings returns how the quotas of the user's namespace stand and, if the user has an id, those of the user.
+	// Standings returns the quotas of the user's namespace and, if the user has an id, those of the user.
 	Standings func(ctx context.Context, user memory.User) ([]memory.Standing, error)
 	Close     func() // makes the storage unavailable
 }
@@ -158,7 +158,7 @@ func (s *suite) must(err error) {
 }
 
 func testStandings(s *suite) {
-	stranger := memory.User{Namespace: site, ID: "stranger"}
+	unknown := memory.User{Namespace: site, ID: "unknown"}
 	check := func(user memory.User, want ...memory.Standing) {
 		s.Helper()
 		got, err := s.Standings(s.Context(), user)
@@ -167,8 +167,8 @@ func testStandings(s *suite) {
 		}
 	}
 	// Memories and bytes are reported without a limit, too, because they are cheap to count.
-	check(stranger, memory.Standing{Quota: memory.QuotaNamespaceMemories}, memory.Standing{Quota: memory.QuotaNamespaceHistory},
-		memory.Standing{Quota: memory.QuotaUserHistory, UserID: "stranger"})
+	check(unknown, memory.Standing{Quota: memory.QuotaNamespaceMemories}, memory.Standing{Quota: memory.QuotaNamespaceHistory},
+		memory.Standing{Quota: memory.QuotaUserHistory, UserID: "unknown"})
 	for i, name := range memory.QuotaNames() {
 		s.allow(name, int64(1000*(i+1)))
 	}
@@ -200,7 +200,7 @@ func testUnavailable(s *suite) {
 
 func testCancelled(s *suite) { storetest.CheckCancelled(s.T, s.calls()) }
 
-// concurrently makes so many writes at the same time, all but some of which the quota refuses.
+// concurrently makes so many writes simultaneously. The quota must refuse all but some of them.
 func (s *suite) concurrently(name memory.QuotaName, writes int, write func(i int) error) (stored int) {
 	errs := make([]error, writes)
 	var writers sync.WaitGroup
@@ -223,7 +223,7 @@ func (s *suite) concurrently(name memory.QuotaName, writes int, write func(i int
 	return stored
 }
 
-// name is a new name.
+// name returns a unique name.
 func (s *suite) name(prefix string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

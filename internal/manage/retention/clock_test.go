@@ -8,9 +8,9 @@ import (
 	"github.com/memsidecar/memsidecar/internal/manage/retention"
 )
 
-// TestWithdrawnByAClockThatWasAhead: the grace of what was withdrawn by a clock that was ahead begins again once that is set, and does not
-// last until the clock comes round.
-func TestWithdrawnByAClockThatWasAhead(t *testing.T) {
+// TestGracePeriodRestartsAfterClockCorrection: When a clock that was ahead is corrected, the grace period of a withdrawn memory begins
+// again.
+func TestGracePeriodRestartsAfterClockCorrection(t *testing.T) {
 	dir := t.TempDir()
 	options := retention.Options{WithdrawnGrace: day}
 	synctest.Test(t, func(t *testing.T) {

@@ -12,9 +12,9 @@ import (
 
 const day = 24 * time.Hour
 
-var now = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC) //nolint:gochecknoglobals // a constant of these tests
+var now = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC) //nolint:gochecknoglobals // a constant
 
-// anyMemory is one that may be, some of it at the edge of what may be.
+// anyMemory returns a random valid memory, with some values at their limits.
 func anyMemory(r *rand.Rand) memory.Memory {
 	m := memory.Memory{
 		Kind: memory.Kinds()[r.IntN(len(memory.Kinds()))], Importance: r.Float64(), Explicit: r.IntN(2) == 0,
@@ -24,17 +24,17 @@ func anyMemory(r *rand.Rand) memory.Memory {
 	case 0:
 		m.LastUsedAt = m.LastSaidAt.Add(time.Duration(r.Int64N(int64(100 * day))))
 	case 1:
-		m.LastSaidAt = now.Add(time.Duration(r.Int64N(int64(100 * day)))) // a clock is wrong
+		m.LastSaidAt = now.Add(time.Duration(r.Int64N(int64(100 * day)))) // perhaps in the future
 	case 2:
 		m.ValidTo = now.Add(time.Duration(r.Int64N(int64(200*day))) - 100*day)
 	}
 	return m
 }
 
-// TestCurve: whatever the memory, its score is a share, falls with age, rises with importance and use, and an explicit one
-// keeps half of it.
-func TestCurve(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2)) // the same in every run
+// TestScoreFallsWithAgeAndRisesWithUse: A score is between 0 and 1, falls with age, and rises with importance and use. An explicit memory
+// keeps at least half of it.
+func TestScoreFallsWithAgeAndRisesWithUse(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2)) // deterministic
 	curve := retention.NewCurve(retention.HalfLives{memory.KindPlan: 7 * day})
 	for range 20_000 {
 		m := anyMemory(r)
@@ -63,7 +63,7 @@ func TestCurve(t *testing.T) {
 	}
 }
 
-// TestWorkedExample is the table of docs/design/forgetting.md.
+// TestWorkedExample checks the table in docs/design/forgetting.md.
 func TestWorkedExample(t *testing.T) {
 	curve := retention.NewCurve(nil)
 	ago := func(days int) time.Time { return now.Add(-time.Duration(days) * day) }
@@ -91,11 +91,11 @@ func TestWorkedExample(t *testing.T) {
 	}
 }
 
-// TestEveryKindHasAHalfLife: a kind without one would be forgotten at once.
+// TestEveryKindHasAHalfLife: Without a half-life a kind's memories would be forgotten immediately.
 func TestEveryKindHasAHalfLife(t *testing.T) {
 	for _, kind := range memory.Kinds() {
 		if retention.DefaultHalfLives()[kind] <= 0 {
-			t.Errorf("%s has none", kind)
+			t.Errorf("kind %s has no half-life", kind)
 		}
 	}
 }

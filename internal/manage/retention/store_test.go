@@ -9,13 +9,13 @@ import (
 	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 )
 
-// TestMemoriesOfBefore: a database from before there was a limit is brought down to it, too.
-func TestMemoriesOfBefore(t *testing.T) {
+// TestLimitAppliesToExistingMemories: The limit also applies to memories that were stored before it existed.
+func TestLimitAppliesToExistingMemories(t *testing.T) {
 	dir := t.TempDir()
 	s := start(t, dir, retention.Options{})
 	s.apply(ann, said("a", explicit), said("b", nil), said("c", old(1)), said("d", old(2)))
 	s.apply(ben, said("a", nil))
-	err := s.storage.Write(t.Context(), func(tx sqldb.Tx) error { // as it was
+	err := s.storage.Write(t.Context(), func(tx sqldb.Tx) error { // as before the limit existed
 		for statement := range strings.SplitSeq(`DROP TRIGGER users_memories_counted; DROP TRIGGER users_deleted;
 			DROP TRIGGER messages_deleted; DROP TRIGGER messages_rewritten; DROP TABLE namespace_usage; DROP TABLE usage_progress;
 			ALTER TABLE users DROP COLUMN message_bytes; DROP INDEX users_by_activity; ALTER TABLE users DROP COLUMN message_count;
@@ -46,7 +46,7 @@ func TestMemoriesOfBefore(t *testing.T) {
 	s = start(t, dir, retention.Options{MaxPerUser: 2})
 	for deadline := time.Now().Add(2 * time.Minute); len(s.left(ann)) != 2; {
 		if time.Now().After(deadline) {
-			t.Fatalf("after two minutes there are %v", s.left(ann))
+			t.Fatalf("after two minutes %v remain", s.left(ann))
 		}
 	}
 	s.want(ann, "a", "b")

@@ -25,13 +25,13 @@ import (
 
 func TestMain(m *testing.M) { leaks.Main(m) }
 
-//nolint:gochecknoglobals // constants of these tests
+//nolint:gochecknoglobals // constants
 var (
 	ann = memory.User{Namespace: "site", ID: "ann"}
 	ben = memory.User{Namespace: "site", ID: "ben"}
 )
 
-// system is a store that is swept.
+// system is a store with its sweeper.
 type system struct {
 	*testing.T
 	dir     string
@@ -42,7 +42,7 @@ type system struct {
 	stop    func()
 }
 
-// start opens the folder, and sweeps it with these options.
+// start opens the store in the folder and starts a sweeper with these options.
 func start(t *testing.T, dir string, options retention.Options) *system {
 	t.Helper()
 	s := &system{T: t, dir: dir}
@@ -68,7 +68,7 @@ func (s *system) sweep(store vectorstore.Sweep, purger retention.Purger, options
 	s.sweeper.Start()
 }
 
-// said is a memory of now.
+// said returns a memory that was last mentioned now.
 func said(id string, change func(*memory.Memory)) vectorstore.Entry {
 	at := time.Now()
 	m := memory.Memory{
@@ -83,7 +83,7 @@ func said(id string, change func(*memory.Memory)) vectorstore.Entry {
 
 func explicit(m *memory.Memory) { m.Explicit = true }
 
-// old is a memory that was last said so many days ago.
+// old returns a memory that was last mentioned so many days ago.
 func old(days int) func(*memory.Memory) {
 	return func(m *memory.Memory) { m.LastSaidAt = m.LastSaidAt.Add(-time.Duration(days) * day) }
 }
@@ -95,7 +95,7 @@ func (s *system) apply(user memory.User, entries ...vectorstore.Entry) {
 	}
 }
 
-// withdraw has a user ask that memories be forgotten.
+// withdraw withdraws memories as a user does who asks to forget them.
 func (s *system) withdraw(user memory.User, ids ...string) {
 	s.Helper()
 	e := said("request to forget "+ids[0], nil)
@@ -103,7 +103,7 @@ func (s *system) withdraw(user memory.User, ids ...string) {
 	s.apply(user, e)
 }
 
-// left are the ids of all of a user's memories, whatever their standing, sorted.
+// left returns the sorted ids of all of a user's memories, of any status.
 func (s *system) left(user memory.User) []string {
 	s.Helper()
 	page, err := s.store.List(s.Context(), user, vectorstore.ListQuery{
@@ -127,16 +127,17 @@ func (s *system) want(user memory.User, ids ...string) {
 	}
 }
 
-// settle lets the Sweeper do what is due, and time pass.
+// settle waits until the sweeper has done all due work, and advances the clock.
 func settle(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
 
-// TestWithdrawn: what a user asked to forget can be brought back until the grace is over, and then is on no byte of the disk.
-func TestWithdrawn(t *testing.T) {
+// TestWithdrawnMemoryIsPurgedAfterItsGracePeriod: A withdrawn memory can be restored during its grace period. After it no byte of the
+// memory is on the disk.
+func TestWithdrawnMemoryIsPurgedAfterItsGracePeriod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const mark = "Zyxwvutsrq" // unmistakable
+		const mark = "Zyxwvutsrq" // a word that occurs nowhere else
 		s := start(t, t.TempDir(), retention.Options{WithdrawnGrace: day})
 		s.apply(ann, said("a", func(m *memory.Memory) { m.Text, m.Provenance.Quote = "Loves "+mark, "I love "+mark }), said("b", nil), said("c", nil))
 		s.apply(ben, said("a", nil))
@@ -154,22 +155,22 @@ func TestWithdrawn(t *testing.T) {
 		}
 		settle(22 * time.Hour)
 		if s.want(ann, "a", "b", "c", "d"); leftover.In(t, s.dir, mark) == nil {
-			t.Fatal("it was never there: this test shows nothing")
+			t.Fatal("the word was never on the disk: this test shows nothing")
 		}
 		settle(30*time.Minute + time.Second)
 		s.want(ann, "b", "c")
 		s.want(ben, "a")
 		if names := leftover.In(t, s.dir, mark+" dearly"); names != nil {
-			t.Errorf("the words are still in %v", names)
+			t.Errorf("the word is still in %v", names)
 		}
 		if names := leftover.In(t, s.dir, mark); names != nil {
-			t.Errorf("something of it is still in %v", names)
+			t.Errorf("part of the memory is still in %v", names)
 		}
 	})
 }
 
-// TestWithdrawnAtOnce: without a grace nobody waits for the next round.
-func TestWithdrawnAtOnce(t *testing.T) {
+// TestWithdrawnMemoryIsDeletedImmediatelyWithoutGracePeriod: Without a grace period a withdrawn memory is deleted immediately.
+func TestWithdrawnMemoryIsDeletedImmediatelyWithoutGracePeriod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t, t.TempDir(), retention.Options{})
 		s.apply(ann, said("a", nil), said("b", nil))
@@ -179,7 +180,7 @@ func TestWithdrawnAtOnce(t *testing.T) {
 	})
 }
 
-// TestEndedIsKept: what is over and what was superseded is history for ever, or for as long as is said.
+// TestEndedIsKept: Ended and superseded memories are kept forever, or as long as configured.
 func TestEndedIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fill := func(s *system) {
@@ -207,9 +208,9 @@ func TestEndedIsKept(t *testing.T) {
 	})
 }
 
-// TestCap: beyond the limit what is not retrieved goes first, then what is least likely to be needed, and never what was asked
-// for.
-func TestCap(t *testing.T) {
+// TestLimitEvictsTheLowestScores: Above the limit history is deleted first, then the memories with the lowest scores, and never explicit
+// ones.
+func TestLimitEvictsTheLowestScores(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t, t.TempDir(), retention.Options{MaxPerUser: 6, WithdrawnGrace: 1000 * day})
 		taken := said("new home", nil)
@@ -226,10 +227,10 @@ func TestCap(t *testing.T) {
 			hits, err := s.store.SearchKeyword(t.Context(), ann, word, vectorstore.Filter{Audience: memory.Everything()}, 10)
 			return err == nil && len(hits) > 0
 		}
-		if !found("hardly") { // and now the index is loaded
-			t.Error("what matters little is not found")
+		if !found("hardly") { // this also loads the index
+			t.Error("the least important memory is not found")
 		}
-		s.apply(ann, said("fresh", nil)) // in place of what is history, whatever its score
+		s.apply(ann, said("fresh", nil)) // replaces history, whatever its score
 		settle(time.Second)
 		s.want(ann, "asked for long ago", "fresh", "hardly matters", "matters", "new home", "plan of spring")
 		s.apply(ann, said("fresh too", nil))
@@ -241,16 +242,17 @@ func TestCap(t *testing.T) {
 		s.want(ben, "x", "y")
 
 		if found("hardly") {
-			t.Error("what was evicted is found")
+			t.Error("an evicted memory is found")
 		}
-		s.apply(ann, said("hardly matters", nil)) // what was applied once does not come back
+		s.apply(ann, said("hardly matters", nil)) // applying the same operation again does not restore it
 		settle(time.Second)
 		s.want(ann, "asked for long ago", "fresh", "fresh as well", "fresh too", "matters", "new home")
 	})
 }
 
-// TestFullOfExplicit: explicit memories are not evicted however many there are, and it is said who has reached the limit.
-func TestFullOfExplicit(t *testing.T) {
+// TestExplicitMemoriesAreNotEvicted: Explicit memories are not evicted. The log and the metric report users that have reached the limit
+// with them.
+func TestExplicitMemoriesAreNotEvicted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t, t.TempDir(), retention.Options{MaxPerUser: 3})
 		var want []string
@@ -265,7 +267,7 @@ func TestFullOfExplicit(t *testing.T) {
 		s.want(ben, "x", "y")
 		for namespace, want := range map[string]int64{"site": 1, "elsewhere": 0} {
 			if n, err := s.sweeper.Full(t.Context(), namespace); n != want || err != nil {
-				t.Errorf("%s has %d full users, %v", namespace, n, err)
+				t.Errorf("namespace %s has %d full users, %v", namespace, n, err)
 			}
 		}
 		if n := len(s.log.About("explicit memories up to the limit")); n != 1 {
@@ -275,7 +277,7 @@ func TestFullOfExplicit(t *testing.T) {
 			t.Fatal(err)
 		}
 		reinforced := said("x2", explicit)
-		reinforced.Memory.Text, reinforced.Reinforce = "Text of y", true // what was overheard is asked for now
+		reinforced.Memory.Text, reinforced.Reinforce = "Text of y", true // becomes explicit
 		s.apply(ben, reinforced)
 		for _, id := range want[1:4] {
 			if err := s.store.Delete(t.Context(), ann, id, memory.Everything()); err != nil {
@@ -292,7 +294,7 @@ func TestFullOfExplicit(t *testing.T) {
 	})
 }
 
-// interrupted deletes as the store does, but fails when it was asked to so often, as if the process had died.
+// interrupted deletes as the store does until its calls are used up. Then it fails, as if the process had died.
 type interrupted struct {
 	vectorstore.Sweep
 	left int
@@ -307,9 +309,8 @@ func (i *interrupted) Evict(ctx context.Context, user memory.User, ids []string,
 	return i.Sweep.Evict(ctx, user, ids, keep)
 }
 
-// TestLoweredCap: somebody far above a lowered limit is brought down in steps; a kill in between loses nothing more, and less
-// is not deleted.
-func TestLoweredCap(t *testing.T) {
+// TestLoweredLimitDeletesInSteps: After the limit was lowered far, memories are deleted in steps. A kill between them deletes nothing else.
+func TestLoweredLimitDeletesInSteps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
 		s := start(t, dir, retention.Options{})
@@ -320,26 +321,26 @@ func TestLoweredCap(t *testing.T) {
 		s.apply(ann, entries...)
 		settle(time.Minute)
 		if n := len(s.left(ann)); n != 500 {
-			t.Fatalf("without a limit %d are left", n)
+			t.Fatalf("without a limit %d remain", n)
 		}
 		s.sweeper.Stop()
 		s.sweep(&interrupted{s.store, 2}, s.storage, retention.Options{MaxPerUser: 100})
 		settle(100 * time.Millisecond)
 		if n := len(s.left(ann)); n != 300 {
-			t.Fatalf("after two steps %d are left", n)
+			t.Fatalf("after two steps %d remain", n)
 		}
 		s.stop()
 
 		s = start(t, dir, retention.Options{MaxPerUser: 100})
 		settle(time.Minute)
-		// A little room is made at once, so that the next ones need not be made room for one by one.
+		// Some room is made in advance, so that the next memories need not each evict one.
 		if got := s.left(ann); len(got) != 98 || got[0] != "m402" || got[97] != "m499" {
-			t.Errorf("%d are left, %s to %s", len(got), got[0], got[len(got)-1])
+			t.Errorf("%d remain, %s to %s", len(got), got[0], got[len(got)-1])
 		}
 	})
 }
 
-// dying is a purger that leaves the folder as a kill would have before it purged.
+// dying is a purger that copies the folder, as a kill before the purge would leave it.
 type dying struct {
 	dir, copy string
 	t         *testing.T
@@ -358,8 +359,8 @@ func (d *dying) Purge(context.Context) (bool, error) {
 	return true, nil
 }
 
-// TestKilledBeforePurge: what was deleted when the process died is on no byte of the disk once the next one has begun.
-func TestKilledBeforePurge(t *testing.T) {
+// TestPurgeIsCompletedAfterAKill: If the process dies between deletion and purge, the next one purges at its start.
+func TestPurgeIsCompletedAfterAKill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t, t.TempDir(), retention.Options{})
 		s.sweeper.Stop()
@@ -369,26 +370,26 @@ func TestKilledBeforePurge(t *testing.T) {
 		s.withdraw(ann, "a")
 		settle(time.Second)
 		if leftover.In(t, crashed, "Text of a") == nil {
-			t.Fatal("it was gone before the kill: this test shows nothing")
+			t.Fatal("the word was gone before the kill: this test shows nothing")
 		}
 		s = start(t, crashed, retention.Options{})
 		settle(time.Second)
 		s.want(ann, "b")
 		if names := leftover.In(t, crashed, "Text of a"); names != nil {
-			t.Errorf("it is still in %v", names)
+			t.Errorf("the word is still in %v", names)
 		}
 	})
 }
 
-// away is a store that is down until it is not.
-type away struct {
+// outage is a store that is unavailable for a time.
+type outage struct {
 	vectorstore.Sweep
 	mu    sync.Mutex
 	back  bool
 	asked int
 }
 
-func (a *away) Ended(ctx context.Context, how memory.Status, before time.Time, limit int) ([]vectorstore.MemoryRef, time.Time, error) {
+func (a *outage) Ended(ctx context.Context, how memory.Status, before time.Time, limit int) ([]vectorstore.MemoryRef, time.Time, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.asked++; !a.back {
@@ -397,12 +398,13 @@ func (a *away) Ended(ctx context.Context, how memory.Status, before time.Time, l
 	return a.Sweep.Ended(ctx, how, before, limit)
 }
 
-// TestOutage: while storage is down the Sweeper asks now and then, says nothing, and goes on when it is back.
-func TestOutage(t *testing.T) {
+// TestSweeperSurvivesStorageOutage: During a storage outage the sweeper retries periodically and logs nothing. After it the sweeper
+// continues.
+func TestSweeperSurvivesStorageOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t, t.TempDir(), retention.Options{})
 		s.sweeper.Stop()
-		a := &away{Sweep: s.store}
+		a := &outage{Sweep: s.store}
 		s.sweep(a, s.storage, retention.Options{})
 		s.apply(ann, said("a", nil), said("b", nil))
 		s.withdraw(ann, "a")
@@ -410,7 +412,7 @@ func TestOutage(t *testing.T) {
 		s.want(ann, "a", "b")
 		a.mu.Lock()
 		if a.back = true; a.asked > 20 {
-			t.Errorf("in a minute it was asked %d times", a.asked)
+			t.Errorf("asked %d times in a minute", a.asked)
 		}
 		a.mu.Unlock()
 		s.sweeper.Wake()

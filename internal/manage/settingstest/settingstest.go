@@ -20,7 +20,7 @@ import (
 type Stores struct {
 	Settings manage.SettingsStore
 	Memories vectorstore.Store
-	// Reopen returns the settings as a process reads them that starts now.
+	// Reopen returns the settings store as a new process opens it.
 	Reopen func() manage.SettingsStore
 	Close  func() // makes the storage unavailable
 }
@@ -57,7 +57,7 @@ type suite struct {
 	Stores
 }
 
-// update changes settings at t0, unless change says when.
+// update changes settings at t0, unless change sets another time.
 func (s *suite) update(user memory.User, change func(*memory.Settings)) memory.Settings {
 	s.Helper()
 	settings, err := s.Settings.Update(s.Context(), user, func(x *memory.Settings) {
@@ -72,11 +72,11 @@ func (s *suite) update(user memory.User, change func(*memory.Settings)) memory.S
 	return settings
 }
 
-// want checks the settings that this process returns and the stored ones.
+// want checks the settings that this process and a new one return.
 func (s *suite) want(user memory.User, want memory.Settings) {
 	s.Helper()
 	for name, store := range map[string]manage.SettingsStore{"here": s.Settings, "after a start": s.Reopen()} {
-		for range 2 { // read, and perhaps from a cache
+		for range 2 { // the second time perhaps from a cache
 			if got, err := store.Get(s.Context(), user); err != nil || !reflect.DeepEqual(got, want) {
 				s.Errorf("%v %s: %+v, %v, want %+v", user, name, got, err, want)
 			}
@@ -84,7 +84,7 @@ func (s *suite) want(user memory.User, want memory.Settings) {
 	}
 }
 
-// testUpdate: a change receives the stored settings, and Update returns the new ones.
+// testUpdate: A change receives the stored settings, and Update returns the new ones.
 func testUpdate(s *suite) {
 	s.want(ann, memory.Settings{})
 	want := memory.Settings{TimeZone: "Asia/Shanghai", Language: "zh", Paused: true, MemorizeEvery: new(int), UpdatedAt: t0}
@@ -96,7 +96,7 @@ func testUpdate(s *suite) {
 	want.Language, want.MemorizeEvery, want.UpdatedAt = "en", new(1<<31-1), t0.Add(time.Hour)
 	s.update(ann, func(x *memory.Settings) {
 		if !reflect.DeepEqual(*x, before) {
-			s.Errorf("to be changed: %+v, want %+v", x, before)
+			s.Errorf("change received %+v, want %+v", x, before)
 		}
 		x.Language, x.MemorizeEvery, x.UpdatedAt = want.Language, want.MemorizeEvery, want.UpdatedAt
 	})
@@ -116,7 +116,7 @@ func testKeepsEverything(s *suite) {
 	}
 }
 
-// testUsers: ids and namespaces of users are compared byte by byte.
+// testUsers: Ids and namespaces of users are compared byte by byte.
 func testUsers(s *suite) {
 	users := []memory.User{
 		ann,
@@ -143,7 +143,7 @@ func testUsers(s *suite) {
 	}
 }
 
-// testUpdateConcurrently: no change is lost.
+// testUpdateConcurrently: No change is lost.
 func testUpdateConcurrently(s *suite) {
 	var writers sync.WaitGroup
 	const each = 5
@@ -167,7 +167,7 @@ func testUpdateConcurrently(s *suite) {
 	s.want(ann, memory.Settings{MemorizeEvery: new(8 * each), UpdatedAt: t0})
 }
 
-// testNotStale: once a change has returned no caller sees what was before it.
+// testNotStale: After a change has returned, no caller reads the settings before it.
 func testNotStale(s *suite) {
 	var stop atomic.Bool
 	var readers sync.WaitGroup
@@ -218,7 +218,7 @@ func testForget(s *suite) {
 	s.want(ann, memory.Settings{Language: "en", UpdatedAt: t0})
 }
 
-// testForgetSettingsOnly: what else is stored of the user stays, also that a deleted statement was applied.
+// testForgetSettingsOnly: The user's other data stays, also the record that a deleted statement was applied.
 func testForgetSettingsOnly(s *suite) {
 	entry := vectorstore.Entry{StatementID: "s1", Memory: memory.Memory{
 		ID: "mem_1", Text: "likes tea", Kind: memory.KindFact, Mentions: 1, CreatedAt: t0, UpdatedAt: t0, ObservedAt: t0, LastSaidAt: t0,

@@ -16,7 +16,7 @@ func testAccept(s *suite) {
 		Namespace: namespace, UserID: "ann", AgentID: "nora", SessionID: "s1",
 		Channel: memory.Channel{Kind: memory.ChannelGroup, ID: "lobby"},
 	})
-	a.At = a.At.In(time.FixedZone("elsewhere", 3600)).Add(789) // a store need not keep nanoseconds or zones
+	a.At = a.At.In(time.FixedZone("elsewhere", 3600)).Add(789) // a store may drop nanoseconds and zones
 	c := s.accept(a)
 	want := memory.Consideration{
 		ID: a.ID, Scope: a.Dialogue.Scope, State: memory.StatePending, NextAttemptAt: t0, MessageCount: 2, CreatedAt: t0, UpdatedAt: t0,
@@ -30,7 +30,7 @@ func testAccept(s *suite) {
 
 	second := s.accept(s.acceptance(direct("ann")))
 	if !second.NextAttemptAt.IsZero() {
-		s.Errorf("the second of a line is due at %s", second.NextAttemptAt)
+		s.Errorf("the second of a user's jobs is due at %s", second.NextAttemptAt)
 	}
 	if got := s.get(user("ann"), second.ID); !reflect.DeepEqual(got, second) {
 		s.Errorf("got %+v, want %+v", got, second)
@@ -54,7 +54,7 @@ func testAcceptFansOut(s *suite) {
 	}
 	s.finish(jobs[1], memory.StateRemembered)
 	if a, b := s.get(user("ann"), id).State, s.get(user("ben"), id).State; a != memory.StateRunning || b != memory.StateRemembered {
-		s.Errorf("states %s and %s: each speaker's ends by itself", a, b)
+		s.Errorf("states %s and %s: each speaker's consideration ends independently", a, b)
 	}
 }
 
@@ -107,7 +107,7 @@ func testRequestID(s *suite) {
 	if c := s.accept(again); c.ID != first.ID || c.State != memory.StatePending {
 		s.Errorf("repeated: %+v, want that of %s", c, first.ID)
 	}
-	for _, job := range s.expect("ann "+first.ID, "ben "+first.ID) { // and none of the repetition
+	for _, job := range s.expect("ann "+first.ID, "ben "+first.ID) { // and no repeated job
 		s.finish(job, memory.StateRemembered)
 	}
 	if c := s.accept(again); c.ID != first.ID || c.State != memory.StateRemembered || c.Outcome.Reason == "" {
@@ -128,7 +128,7 @@ func testRequestID(s *suite) {
 		s.Errorf("%d considerations are stored", len(got))
 	}
 
-	// A request id is its user's and namespace's own.
+	// A request id is unique within its user and namespace.
 	ben := s.acceptance(direct("ben"))
 	ben.RequestID, ben.PayloadHash = "r1", []byte{9}
 	elsewhere := s.acceptance(memory.Scope{Namespace: "elsewhere", UserID: "ann"})
@@ -138,7 +138,7 @@ func testRequestID(s *suite) {
 	}
 	s.expect("ben "+ben.ID, "ann "+elsewhere.ID)
 
-	// Without one nothing is recognised.
+	// Without a request id every call is new.
 	if one, two := s.add(direct("eve")), s.add(direct("eve")); one == two {
 		s.Error("two dialogues without request id became one")
 	}
@@ -182,7 +182,7 @@ func testSkip(s *suite) {
 		s.Errorf("eve's is %+v", got)
 	}
 	next := s.add(direct("ann"))
-	s.expect("ben "+a.ID, "ann "+next) // skipped ones block no other job
+	s.expect("ben "+a.ID, "ann "+next) // skipped jobs block no other job
 }
 
 func testMaxPending(s *suite) {
@@ -216,12 +216,12 @@ func testMaxPending(s *suite) {
 		s.Errorf("part of a refused dialogue is stored: %v", err)
 	}
 
-	paused := s.acceptance(lobby("eve"), "ann") // who is skipped does not wait
+	paused := s.acceptance(lobby("eve"), "ann") // a skipped speaker's is not pending
 	paused.MaxPending, paused.Skip = 2, map[string]string{"ann": "paused"}
 	if _, err := s.store.Accept(s.Context(), paused); err != nil {
 		s.Errorf("with the other speaker skipped: %v", err)
 	}
-	for range 2 { // what has failed does not wait
+	for range 2 { // failed ones are not pending
 		if _, err := limited(direct("ben")); err != nil {
 			s.Error(err)
 		}
@@ -264,7 +264,7 @@ func testMaxPendingNamespace(s *suite) {
 	if err := limited(elsewhere); err != nil {
 		s.Errorf("another namespace: %v", err)
 	}
-	s.finish(s.all(user("ben"))[0], memory.StateFailed) // what has failed does not wait
+	s.finish(s.all(user("ben"))[0], memory.StateFailed) // failed ones are not pending
 	if err := limited(direct("eve")); err != nil {
 		s.Errorf("after one had ended: %v", err)
 	}

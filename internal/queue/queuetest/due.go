@@ -7,7 +7,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
-// postpone claims the only job that is due and postpones it.
+// postpone claims the only due job and postpones it.
 func (s *suite) postpone(want string, by time.Duration) {
 	s.Helper()
 	job := s.expect(want)[0]
@@ -16,7 +16,7 @@ func (s *suite) postpone(want string, by time.Duration) {
 	}
 }
 
-// testMakeDue: jobs that are due later than a time are due now, but only the first of each user.
+// testMakeDue: Jobs due after a time become due now, but only the first of each user.
 func testMakeDue(s *suite) {
 	a1, a2 := s.add(direct("ann")), s.add(direct("ann"))
 	s.postpone("ann "+a1, time.Hour)
@@ -49,7 +49,7 @@ func testMakeDue(s *suite) {
 	s.expect()
 }
 
-// testRetryPending: retrying what is pending makes the first of the user's line due, and begins its age limit again.
+// testRetryPending: Retrying a pending job makes the user's first job due and restarts the job's age limit.
 func testRetryPending(s *suite) {
 	a1, a2 := s.add(direct("ann")), s.add(direct("ann"))
 	s.postpone("ann "+a1, 24*time.Hour)
@@ -72,14 +72,14 @@ func testRetryPending(s *suite) {
 	s.finish(first, memory.StateRemembered)
 	second := s.expect("ann " + a2)[0]
 	if !second.AcceptedAt.Equal(at) {
-		s.Errorf("the age limit of the one that was named began at %s, want %s", second.AcceptedAt, at)
+		s.Errorf("the age limit of the retried job began at %s, want %s", second.AcceptedAt, at)
 	}
 	s.finish(second, memory.StateRemembered)
-	s.expect() // ben's waits on
+	s.expect() // ben's stays postponed
 }
 
-// testAcceptedByAnotherClock: what was accepted by a clock that was ahead is as old as its first attempt.
-func testAcceptedByAnotherClock(s *suite) {
+// testAcceptedByClockAhead: The age of a job that was accepted by a clock ahead counts from its first attempt.
+func testAcceptedByClockAhead(s *suite) {
 	id := s.add(direct("ann"))
 	accepted := s.now
 	s.now = accepted.Add(-365 * 24 * time.Hour)

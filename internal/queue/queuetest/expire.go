@@ -28,8 +28,8 @@ func (s *suite) ended(state memory.State) (id string) {
 	return id
 }
 
-// testExpire: remembered and skipped considerations that ended before a time are deleted, failed ones by a separate time, pending ones
-// never. A group's dialogue is kept until all its considerations can be deleted.
+// testExpire: Remembered and skipped considerations are deleted after a time, failed ones after another, pending ones never. A group's
+// dialogue is kept until all its considerations can be deleted.
 func testExpire(s *suite) {
 	done, skipped, broken := s.ended(memory.StateRemembered), s.ended(memory.StateSkipped), s.ended(memory.StateFailed)
 	a := s.acceptance(lobby("ben"), "eve")
@@ -57,7 +57,7 @@ func testExpire(s *suite) {
 	all := left()
 	old := s.now.Add(-time.Minute)
 	if n := s.expire(queue.Expiry{Limit: 10}); n != 0 || left() != all {
-		s.Errorf("without a time %d were deleted, left %s", n, left())
+		s.Errorf("without a time %d were deleted, %s remain", n, left())
 	}
 	if n := s.expire(queue.Expiry{EndedBefore: old, Limit: 1}); n != 1 {
 		s.Errorf("%d were deleted, want the limit", n)
@@ -87,7 +87,7 @@ func testExpire(s *suite) {
 	}
 }
 
-// testForgetQuotes: the outcomes of other users' considerations may quote the forgotten user.
+// testForgetQuotes: The outcomes of other users' considerations may quote the forgotten user.
 func testForgetQuotes(s *suite) {
 	id := s.accept(s.acceptance(lobby("ann"), "ben")).ID
 	for range 2 {
@@ -101,7 +101,7 @@ func testForgetQuotes(s *suite) {
 	outcome := s.get(user("ann"), id).Outcome
 	text, err := json.Marshal(outcome)
 	if err != nil || strings.Contains(string(text), "ben") || len(outcome.Changes) != 1 || outcome.Changes[0].Text != "Ann likes tea" {
-		s.Errorf("left %s, %v", text, err)
+		s.Errorf("%s remains, %v", text, err)
 	}
 	if err := s.store.ForgetMemory(s.Context(), user("ann"), "another"); err != nil {
 		s.Error(err)

@@ -1,4 +1,4 @@
-// Package queuetest holds what every implementation of queue.Store must keep to.
+// Package queuetest is the conformance suite of queue.Store.
 package queuetest
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/queue"
 )
 
-// Run runs the suite. The factory returns a store that is empty and lasts as long as its test.
+// Run runs the suite. Each call of factory returns an empty store that lasts until the end of the test.
 func Run(t *testing.T, factory func(t *testing.T) queue.Store) {
 	for _, c := range []struct {
 		name string
@@ -32,12 +32,12 @@ func Run(t *testing.T, factory func(t *testing.T) queue.Store) {
 		{"Postpone", testPostpone},
 		{"MakeDue", testMakeDue},
 		{"RetryPending", testRetryPending},
-		{"AcceptedByAnotherClock", testAcceptedByAnotherClock},
+		{"AcceptedByClockAhead", testAcceptedByClockAhead},
 		{"Checkpoint", testCheckpoint},
 		{"Recover", testRecover},
 		{"Retry", testRetry},
 		{"RetryKeepsItsPlace", testRetryKeepsItsPlace},
-		{"Lines", testLines},
+		{"RandomCalls", testRandomCalls},
 		{"Get", testGet},
 		{"List", testList},
 		{"ListPages", testListPages},
@@ -62,7 +62,7 @@ type suite struct {
 	count int
 }
 
-// later moves the clock on.
+// later advances the clock.
 func (s *suite) later(d time.Duration) time.Time {
 	s.now = s.now.Add(d)
 	return s.now
@@ -76,12 +76,12 @@ func direct(userID string) memory.Scope {
 	return memory.Scope{Namespace: namespace, UserID: userID, Channel: memory.Channel{Kind: memory.ChannelDirect, ID: "dm"}}
 }
 
-// lobby is a group in which the user speaks.
+// lobby returns the scope of a group in which the user speaks.
 func lobby(userID string) memory.Scope {
 	return memory.Scope{Namespace: namespace, UserID: userID, Channel: memory.Channel{Kind: memory.ChannelGroup, ID: "lobby"}}
 }
 
-// acceptance is a dialogue in which every speaker says one thing and the bot answers.
+// acceptance returns a dialogue in which every speaker says one thing and the bot answers.
 func (s *suite) acceptance(scope memory.Scope, others ...string) queue.Acceptance {
 	s.count++
 	d := memory.Dialogue{Scope: scope}
@@ -113,7 +113,7 @@ func (s *suite) add(scope memory.Scope, others ...string) (id string) {
 	return s.accept(s.acceptance(scope, others...)).ID
 }
 
-// claim takes the jobs that are due now.
+// claim claims the jobs that are due now.
 func (s *suite) claim(limit int) ([]queue.Job, time.Time) {
 	s.Helper()
 	jobs, next, err := s.store.Claim(s.Context(), s.now, limit)
@@ -123,7 +123,7 @@ func (s *suite) claim(limit int) ([]queue.Job, time.Time) {
 	return jobs, next
 }
 
-// names says whose jobs of which dialogues these are.
+// names returns each job's user and dialogue.
 func names(jobs []queue.Job) []string {
 	list := make([]string, len(jobs))
 	for i, job := range jobs {
@@ -132,7 +132,7 @@ func names(jobs []queue.Job) []string {
 	return list
 }
 
-// expect claims and checks which jobs come, in order.
+// expect claims jobs and checks which are returned, in order.
 func (s *suite) expect(want ...string) []queue.Job {
 	s.Helper()
 	jobs, _ := s.claim(100)
@@ -158,7 +158,7 @@ func (s *suite) get(u memory.User, id string) memory.Consideration {
 	return c
 }
 
-// all lists everything of a user, oldest first.
+// all returns a user's considerations, oldest first.
 func (s *suite) all(u memory.User) []queue.Job {
 	s.Helper()
 	jobs, next, err := s.store.List(s.Context(), u, queue.ListQuery{Audience: memory.Everything(), OldestFirst: true, Limit: 1000})

@@ -10,22 +10,22 @@ import (
 	"github.com/memsidecar/memsidecar/internal/queue"
 )
 
-// model is what the store must be like, by user where it maps.
+// model is the expected state of the store. Maps have users as keys.
 type model struct {
 	*suite
 	random   *rand.Rand
 	people   []string
 	accepted map[string]int
 	running  map[string]queue.Job
-	failed   []string // names, see names
+	failed   []string // in the form of names
 	ended    map[string]bool
 }
 
-// testLines does what comes to its mind, and then checks that no line was ever served out of order or stands still.
-func testLines(s *suite) {
+// testRandomCalls makes random calls and checks that each user's jobs are claimed in order and that all end.
+func testRandomCalls(s *suite) {
 	const steps, seed = 250, 7
 	m := &model{
-		suite: s, random: rand.New(rand.NewPCG(seed, seed)), people: []string{"ann", "ben", "eve"}, //nolint:gosec // repeatable
+		suite: s, random: rand.New(rand.NewPCG(seed, seed)), people: []string{"ann", "ben", "eve"}, //nolint:gosec // deterministic
 		accepted: map[string]int{}, running: map[string]queue.Job{}, ended: map[string]bool{},
 	}
 	for range steps {
@@ -44,9 +44,9 @@ func testLines(s *suite) {
 	total := 0
 	for _, person := range m.people {
 		total += m.accepted[person]
-		// Only the first may be younger than the next: it was due when an older one was retried.
+		// Only the first job may be newer than the next: it was due when an older one was retried.
 		if order := served[person]; len(order) > 1 && !slices.IsSorted(order[1:]) {
-			s.Errorf("%s was served in the order %v", person, order)
+			s.Errorf("%s's jobs were claimed in the order %v", person, order)
 		}
 		for _, job := range s.all(user(person)) {
 			if !job.Consideration.State.Final() {
@@ -121,7 +121,7 @@ func (m *model) end(job queue.Job, state memory.State) {
 	}
 }
 
-// retry retries the one that failed first.
+// retry retries the first failed job.
 func (m *model) retry() {
 	m.Helper()
 	var person, id string
@@ -134,7 +134,7 @@ func (m *model) retry() {
 	}
 }
 
-// recover recovers some of those that run.
+// recover recovers some of the running jobs.
 func (m *model) recover() {
 	m.Helper()
 	var except []int64
@@ -153,7 +153,7 @@ func (m *model) recover() {
 	}
 }
 
-// drain does all that is left, and returns each user's in the order of their service.
+// drain runs all remaining jobs, and returns each user's in the order of their claims.
 func (m *model) drain() map[string][]int64 {
 	m.Helper()
 	served := map[string][]int64{}

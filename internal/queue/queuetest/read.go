@@ -13,7 +13,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/queue"
 )
 
-// channels are places of every kind.
+// channels returns channels of every kind.
 func channels() map[string]memory.Channel {
 	return map[string]memory.Channel{
 		"unset":  {},
@@ -23,7 +23,7 @@ func channels() map[string]memory.Channel {
 	}
 }
 
-// audiences says what a request from each place sees.
+// audiences lists what a request from each channel sees.
 func audiences() map[string]struct {
 	audience memory.Audience
 	sees     []string
@@ -65,7 +65,7 @@ func testGet(s *suite) {
 		}
 	}
 	if _, err := s.store.Get(s.Context(), user("ann"), "con_none", memory.Everything()); !errors.Is(err, memory.ErrNotFound) {
-		s.Errorf("of an unknown id: %v", err)
+		s.Errorf("an unknown id: %v", err)
 	}
 }
 
@@ -113,7 +113,7 @@ func testList(s *suite) {
 	}
 }
 
-// pages reads all pages of ann's.
+// pages reads all pages of ann's considerations.
 func (s *suite) pages(q queue.ListQuery) (all []string) {
 	s.Helper()
 	for {
@@ -154,7 +154,7 @@ func testListPages(s *suite) {
 	_, _, err := s.store.List(s.Context(), user("ann"), queue.ListQuery{Audience: memory.Everything(), Limit: 2, After: "1; DROP"})
 	var invalid *memory.InvalidError
 	if !errors.As(err, &invalid) || invalid.Violations[0].Field != "page_token" {
-		s.Errorf("a foreign token: %v", err)
+		s.Errorf("another list's page token: %v", err)
 	}
 }
 
@@ -168,7 +168,7 @@ func testStats(s *suite) {
 		return stats
 	}
 	if got := stats(namespace); got != (queue.Stats{}) {
-		s.Errorf("of nothing: %+v", got)
+		s.Errorf("of an empty queue: %+v", got)
 	}
 	first := s.add(direct("ann"))
 	second := s.now
@@ -219,13 +219,13 @@ func testForget(s *suite) {
 		s.Errorf("got %+v, want %+v", got, want)
 	}
 	if got := s.all(user("ann")); len(got) != 0 {
-		s.Errorf("left %q", names(got))
+		s.Errorf("%q remain", names(got))
 	}
 	s.expect("ben "+b, "ann "+elsewhere)
 	if got := s.forget(user("ann")); got != (queue.Forgotten{}) {
 		s.Errorf("forgetting again: %+v", got)
 	}
-	// A person who was forgotten may come back, with whatever request id.
+	// A forgotten user may return and use any request id.
 	again := s.acceptance(direct("ann"))
 	again.RequestID, again.PayloadHash = "r1", []byte{2}
 	if c := s.accept(again); c.ID != again.ID {
@@ -234,7 +234,8 @@ func testForget(s *suite) {
 	s.expect("ann " + again.ID)
 }
 
-// testForgetInGroups: of a dialogue that others considered too, the user's words go and the others' stay in their places.
+// testForgetInGroups: Of a dialogue that others considered too, the forgotten user's messages are deleted and the others keep their
+// positions.
 func testForgetInGroups(s *suite) {
 	a := s.acceptance(lobby("ann"), "ben")
 	a.RequestID, a.PayloadHash = "r1", []byte{1}
@@ -248,7 +249,7 @@ func testForgetInGroups(s *suite) {
 		s.Errorf("got %+v, want %+v", got, want)
 	}
 	if _, err := s.store.Get(s.Context(), user("ben"), a.ID, memory.Everything()); !errors.Is(err, memory.ErrNotFound) {
-		s.Errorf("ben's view is still there: %v", err)
+		s.Errorf("ben's consideration still exists: %v", err)
 	}
 	rest := s.all(user("ann"))[0]
 	text, err := json.Marshal(rest)
@@ -261,23 +262,23 @@ func testForgetInGroups(s *suite) {
 	messages := rest.Dialogue.Messages
 	if len(messages) != 4 || !reflect.DeepEqual(messages[0], a.Dialogue.Messages[0]) || messages[2].Content != "the bot answers" ||
 		rest.Consideration.MessageCount != 4 {
-		s.Errorf("left %+v", messages)
+		s.Errorf("%+v remain", messages)
 	}
 	if len(rest.Checkpoint) != 0 {
-		s.Errorf("a decision that may rest on ben's words is kept: %s", rest.Checkpoint)
+		s.Errorf("a checkpoint that may depend on ben's messages is kept: %s", rest.Checkpoint)
 	}
 
-	// The bot repeats its call: that must not bring the words back.
+	// The bot repeats its call. This must not restore the messages.
 	repeated := a
 	repeated.ID = "con_repeated"
 	if c := s.accept(repeated); c.ID != a.ID {
 		s.Errorf("the repetition was accepted as %s", c.ID)
 	}
 	if got := s.all(user("ben")); len(got) != 0 {
-		s.Errorf("ben is back: %q", names(got))
+		s.Errorf("ben's jobs were restored: %q", names(got))
 	}
 
-	// When the scope's own user is forgotten, the others' views stay.
+	// If the scope's own user is forgotten, the others' considerations stay.
 	last := s.acceptance(lobby("ann"), "eve")
 	last.Call.TurnID = "ann-42"
 	b := s.accept(last).ID
@@ -289,7 +290,7 @@ func testForgetInGroups(s *suite) {
 		s.Errorf("eve sees %+v", left)
 	}
 	if answer := left[0].Dialogue.Messages[2].Content; answer != "" {
-		s.Errorf("what ann was answered is still there: %q", answer)
+		s.Errorf("ann's answer is kept: %q", answer)
 	}
 	if text, err := json.Marshal(left); err != nil || strings.Contains(string(text), `"ann`) {
 		s.Errorf("ann is still in %s, %v", text, err)
@@ -297,7 +298,7 @@ func testForgetInGroups(s *suite) {
 	s.expect("eve " + b)
 }
 
-// testForgetWhileRunning: what a job reports after its user was forgotten changes nothing.
+// testForgetWhileRunning: A job that reports after its user was forgotten changes nothing.
 func testForgetWhileRunning(s *suite) {
 	id := s.add(direct("ann"))
 	job := s.expect("ann " + id)[0]
@@ -313,7 +314,7 @@ func testForgetWhileRunning(s *suite) {
 		}
 	}
 	if got := s.all(user("ann")); len(got) != 0 {
-		s.Errorf("ann is back: %q", names(got))
+		s.Errorf("ann's jobs were restored: %q", names(got))
 	}
 	next := s.add(direct("ann"))
 	s.expect("ann " + next)

@@ -8,8 +8,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/queue"
 )
 
-// testMaxPendingTotal: the pending considerations of all users are bounded, in number and in bytes, and each way to end makes
-// room.
+// testMaxPendingTotal: The pending considerations of all users are limited, in number and in bytes. However one ends, it makes room.
 func testMaxPendingTotal(s *suite) {
 	accept := func(limit func(*queue.Acceptance), scope memory.Scope, others ...string) error {
 		a := s.acceptance(scope, others...)
@@ -34,11 +33,11 @@ func testMaxPendingTotal(s *suite) {
 	elsewhere := direct("zoe")
 	elsewhere.Namespace = "elsewhere"
 
-	room(accept(two, lobby("ann"), "ben")) // two that wait
+	room(accept(two, lobby("ann"), "ben")) // two pending ones
 	full(accept(two, elsewhere), "queue.max_pending")
-	room(accept(func(a *queue.Acceptance) { two(a); a.Skip = map[string]string{"zoe": "paused"} }, elsewhere)) // which does not wait
+	room(accept(func(a *queue.Acceptance) { two(a); a.Skip = map[string]string{"zoe": "paused"} }, elsewhere)) // no pending one
 	jobs, _ := s.claim(2)
-	full(accept(two, elsewhere), "queue.max_pending") // what runs counts
+	full(accept(two, elsewhere), "queue.max_pending") // running ones count
 	s.finish(jobs[0], memory.StateFailed)
 	room(accept(two, elsewhere))
 	full(accept(two, elsewhere), "queue.max_pending")
@@ -53,7 +52,7 @@ func testMaxPendingTotal(s *suite) {
 	}
 	room(accept(two, direct("eve")))
 
-	// A dialogue counts once, however many speak in it, and until the last of them was considered.
+	// A dialogue counts once, however many speak in it, until its last consideration ends.
 	for _, person := range []string{"ben", "eve"} {
 		if _, err := s.store.Forget(s.Context(), user(person)); err != nil {
 			s.Fatal(err)

@@ -7,9 +7,9 @@ import (
 	"github.com/memsidecar/memsidecar/internal/retrieve/recall"
 )
 
-// TestScores: what holds more of a question is better than what repeats a part of it, length matters little, and a score
-// is 0 to 1.
-func TestScores(t *testing.T) {
+// TestScoreFavoursCoverage: A text with more of the question's words scores higher than one that repeats some of them. Length matters
+// little, and scores are between 0 and 1.
+func TestScoreFavoursCoverage(t *testing.T) {
 	query := []string{"piano", "lesson", "unheard"}
 	scorer := recall.NewScorer(query, []int64{20, 60, 0}, 1000, 10_000)
 	score := func(text string) float64 { return scorer.Score(strings.Fields(text)) }
@@ -24,6 +24,6 @@ func TestScores(t *testing.T) {
 		}
 	}
 	if s := score(strings.Repeat("piano lesson unheard ", 9)); s != 1 {
-		t.Errorf("all of it many times is %v", s)
+		t.Errorf("all words repeated score %v", s)
 	}
 }

@@ -25,12 +25,12 @@ import (
 
 func TestMain(m *testing.M) { leaks.Main(m) }
 
-// flaky is an embedder that can be told to fail.
+// flaky is an embedder that fails on demand.
 type flaky struct {
 	embed.Embedder
 	mu     sync.Mutex
 	err    error
-	refuse string // a text that is never taken
+	refuse string // a text that is always refused
 	texts  []string
 }
 
@@ -40,7 +40,7 @@ func (f *flaky) fail(err error) {
 	f.err = err
 }
 
-// taken are the texts embedded since it was asked last.
+// taken returns the texts embedded since its last call.
 func (f *flaky) taken() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -56,7 +56,7 @@ func (f *flaky) Embed(ctx context.Context, purpose embed.Purpose, texts []string
 		return nil, f.err
 	}
 	if slices.Contains(texts, f.refuse) {
-		return nil, errors.New("this text is not taken")
+		return nil, errors.New("the text is refused")
 	}
 	if purpose == embed.ForDocument {
 		f.texts = append(f.texts, texts...)
@@ -73,7 +73,7 @@ func newFlaky(t *testing.T, dimensions int) *flaky {
 	return &flaky{Embedder: e, refuse: "refused"}
 }
 
-// process is a sidecar as far as past messages are concerned.
+// process is the part of the sidecar that indexes messages.
 type process struct {
 	*testing.T
 	storage  *sqlite.Storage
@@ -128,9 +128,9 @@ func (p *process) sayIn(namespace, user string, texts ...string) {
 	p.worker.Wake()
 }
 
-// settle lets the worker do what it has to do.
+// settle waits until the worker has done its work.
 func settle() {
-	time.Sleep(5 * time.Second) // in the bubble's time
+	time.Sleep(5 * time.Second) // in synctest's time
 	synctest.Wait()
 }
 
@@ -138,7 +138,7 @@ func query(user string) recall.Query {
 	return recall.Query{User: memory.User{Namespace: "n", ID: user}, Limit: 1000, Filter: recall.Filter{Audience: memory.Everything()}}
 }
 
-// similar are the messages that a search by vector finds.
+// similar returns the messages that a vector search finds.
 func (p *process) similar(user string) (found []string) {
 	p.Helper()
 	vectors, err := p.embedder.Embedder.Embed(p.Context(), embed.ForQuery, []string{"tea"})
@@ -176,9 +176,8 @@ func texts(prefix string, n int) []string {
 	return list
 }
 
-// TestWorker: messages are indexed and embedded as they come, the newest of each user, each once, and after a restart
-// the work goes on where it was.
-func TestWorker(t *testing.T) {
+// TestWorkerEmbedsEachMessageOnce: Each user's newest messages are indexed and embedded once. After a restart the worker continues.
+func TestWorkerEmbedsEachMessageOnce(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		e := newFlaky(t, 64)
@@ -208,7 +207,7 @@ func TestWorker(t *testing.T) {
 			t.Errorf("%d and %d messages are indexed", ann, bob)
 		}
 		p.worker.Stop()
-		p.worker = recall.NewWorker(p.recall, e, recall.Options{Log: slog.New(slog.DiscardHandler)}) // nobody starts it
+		p.worker = recall.NewWorker(p.recall, e, recall.Options{Log: slog.New(slog.DiscardHandler)}) // never started
 		p.say("ann", texts("third", 80)...)
 		p.stop()
 
@@ -227,8 +226,8 @@ func TestWorker(t *testing.T) {
 	})
 }
 
-// TestWorkerEmbedderAway: keywords do not wait for the embedder, and vectors come when it is back.
-func TestWorkerEmbedderAway(t *testing.T) {
+// TestWorkerSurvivesEmbedderOutage: During an embedder outage messages are found by keywords. Vectors follow after its recovery.
+func TestWorkerSurvivesEmbedderOutage(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		e := newFlaky(t, 64)
@@ -265,8 +264,8 @@ func TestWorkerEmbedderAway(t *testing.T) {
 	})
 }
 
-// TestWorkerOtherModel: all newest messages get vectors of the new one, and those of the old one go.
-func TestWorkerOtherModel(t *testing.T) {
+// TestWorkerReplacesVectorsOfAnotherModel: After a change of model the newest messages get new vectors, and the old ones are deleted.
+func TestWorkerReplacesVectorsOfAnotherModel(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		e := newFlaky(t, 64)
@@ -288,13 +287,13 @@ func TestWorkerOtherModel(t *testing.T) {
 			return q.QueryRow(t.Context(), `SELECT count(*) FROM message_embeddings WHERE fingerprint = ?`, e.Fingerprint().String()).Scan(&old)
 		})
 		if err != nil || old != 0 {
-			t.Errorf("%d old vectors are left, %v", old, err)
+			t.Errorf("%d old vectors remain, %v", old, err)
 		}
 	})
 }
 
-// TestWorkerNotChosen: without an embedder yet it waits for one.
-func TestWorkerNotChosen(t *testing.T) {
+// TestWorkerWaitsForAnEmbedder: The worker waits until an embedder is chosen.
+func TestWorkerWaitsForAnEmbedder(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		e := newFlaky(t, 64)
@@ -314,8 +313,8 @@ func TestWorkerNotChosen(t *testing.T) {
 	})
 }
 
-// TestWorkerSwitchedOff: what was said in a namespace for which sessions are switched off is shown to no model.
-func TestWorkerSwitchedOff(t *testing.T) {
+// TestWorkerSkipsDisabledNamespaces: Messages are not embedded if their namespace has sessions disabled.
+func TestWorkerSkipsDisabledNamespaces(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		p := start(t, dir, newFlaky(t, 256))
@@ -324,12 +323,12 @@ func TestWorkerSwitchedOff(t *testing.T) {
 		p.say("ann", "tea")
 		settle()
 		if got := p.embedder.taken(); !slices.Equal(got, []string{"tea"}) {
-			t.Errorf("embedded are %q", got)
+			t.Errorf("embedded %q", got)
 		}
 	})
 }
 
-// TestWorkerCatchUp: what is there is done when it returns, each message once.
+// TestWorkerCatchUp: CatchUp returns after all existing messages are embedded, each once.
 func TestWorkerCatchUp(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -337,7 +336,7 @@ func TestWorkerCatchUp(t *testing.T) {
 		p := start(t, dir, e)
 		defer p.stop()
 		p.worker.Stop()
-		// nobody starts it
+		// never started
 		p.worker = recall.NewWorker(p.recall, e, recall.Options{Vectors: 50, ChunkSize: 40, Log: slog.New(slog.DiscardHandler)})
 		p.say("ann", texts("first", 70)...)
 		p.worker.CatchUp()

@@ -31,7 +31,7 @@ func testAppend(s *suite) {
 	}
 	s.later(time.Minute)
 	early := answered("three")
-	early.Time = t0.Add(-2 * time.Hour) // a message may tell any time
+	early.Time = t0.Add(-2 * time.Hour) // a message may have any time
 	done = s.add(scope, early)
 	want.Messages, want.FirstSaidAt, want.UpdatedAt, want.ActiveAt, want.Last = 3, early.Time, s.now, s.now, 3
 	if done.Created || done.Added != 1 || !slices.Equal(done.Positions, []int64{3}) || !reflect.DeepEqual(done.Session, want) {
@@ -82,7 +82,7 @@ func testAppendKeepsEveryByte(s *suite) {
 	}
 }
 
-func testAppendKnowsIDs(s *suite) {
+func testAppendSkipsStoredIDs(s *suite) {
 	scope := direct("ann", "s1")
 	one, two, three := said("ann", "one"), answered("two"), said("ann", "three")
 	one.ID, two.ID, three.ID = "m1", "m2", "m3"
@@ -90,24 +90,24 @@ func testAppendKnowsIDs(s *suite) {
 	before := s.get(scope)
 	s.later(time.Hour)
 	if done := s.add(scope, two, one); done.Added != 0 || done.Created || !slices.Equal(done.Positions, []int64{2, 1}) {
-		s.Errorf("all known: %+v", done)
+		s.Errorf("all stored: %+v", done)
 	}
 	if after := s.get(scope); !reflect.DeepEqual(after, before) {
-		s.Errorf("knowing all changed the session to %+v", after)
+		s.Errorf("stored messages changed the session to %+v", after)
 	}
 	if done := s.add(scope, one, three, two); done.Added != 1 || !slices.Equal(done.Positions, []int64{1, 3, 2}) {
-		s.Errorf("two known: %+v", done)
+		s.Errorf("two stored: %+v", done)
 	}
 
 	changed := two
 	changed.Content = "something else"
 	_, err := s.store.Append(s.Context(), s.request(scope, said("ann", "four"), changed))
 	if !invalid(err, "messages[1].id") {
-		s.Errorf("the same id with other content: %v", err)
+		s.Errorf("the id of another content: %v", err)
 	}
-	s.expect(scope, "one", "two", "three") // all or none
+	s.expect(scope, "one", "two", "three") // all or nothing
 	if done := s.add(direct("ann", "s2"), changed); done.Added != 1 {
-		s.Errorf("an id is its session's own: %+v", done)
+		s.Errorf("an id of another session: %+v", done)
 	}
 	// Without an id every message is new.
 	s.add(direct("ann", "s3"), said("ann", "哈哈"))
@@ -129,7 +129,7 @@ func testAppendConcurrently(s *suite) {
 	for _, list := range requests {
 		tasks.Go(func() {
 			for _, a := range list {
-				for range 2 { // sent again, as after an answer that was lost
+				for range 2 { // repeated, as after a lost response
 					if _, err := s.store.Append(s.Context(), a); err != nil {
 						s.Error(err)
 					}
@@ -151,8 +151,9 @@ func testAppendConcurrently(s *suite) {
 	}
 }
 
-// testCurrentByAppending: without a name the current session is meant, or a new one becomes it.
-func testCurrentByAppending(s *suite) {
+// testAppendToCurrent: A message without a session id goes to the current session. If there is none, a new session becomes the current
+// one.
+func testAppendToCurrent(s *suite) {
 	first := s.add(direct("ann", ""), said("ann", "one"))
 	if !first.Created || first.Session.ID == "" {
 		s.Errorf("appended %+v", first)
@@ -173,40 +174,40 @@ func testCurrentByAppending(s *suite) {
 		}
 		seen = append(seen, done.Session.ID)
 	}
-	for _, scope := range []memory.Scope{lobby("ben", ""), lobby("", "")} { // a group has one for everybody
+	for _, scope := range []memory.Scope{lobby("ben", ""), lobby("", "")} { // a group has one for all its members
 		if done := s.add(scope, said("ben", "hi")); done.Session.ID != inGroup.Session.ID {
 			s.Errorf("%q writes to %+v", scope.UserID, done.Session)
 		}
 	}
-	nobody := memory.Scope{Namespace: namespace}
-	one, two := s.add(nobody, said("", "who am I")), s.add(nobody, said("", "who are you"))
+	noUser := memory.Scope{Namespace: namespace}
+	one, two := s.add(noUser, said("", "who am I")), s.add(noUser, said("", "who are you"))
 	if one.Session.ID == two.Session.ID || !two.Created {
 		s.Errorf("callers without a user share %+v", two.Session)
 	}
 	for scope, want := range map[memory.Scope]string{
-		direct("ann", ""): first.Session.ID, lobby("eve", ""): inGroup.Session.ID, lobby("", ""): inGroup.Session.ID, direct("eve", ""): "", nobody: "",
+		direct("ann", ""): first.Session.ID, lobby("eve", ""): inGroup.Session.ID, lobby("", ""): inGroup.Session.ID, direct("eve", ""): "", noUser: "",
 	} {
 		if id, err := s.store.Current(s.Context(), viewer(scope)); err != nil || id != want {
 			s.Errorf("the current session of %+v is %q, %v, want %q", scope, id, err, want)
 		}
 	}
-	// One with a name is not the current one for that.
+	// Appending to a named session does not make it the current one.
 	s.add(direct("ann", "named"), said("ann", "three"))
 	if id, err := s.store.Current(s.Context(), viewer(direct("ann", ""))); err != nil || id != first.Session.ID {
 		s.Errorf("the current session became %q, %v", id, err)
 	}
 }
 
-func testWhoMayAppend(s *suite) {
+func testAppendAccess(s *suite) {
 	s.add(direct("ann", "hers"), said("ann", "one"))
 	s.add(lobby("ann", "all"), said("ann", "one"))
-	s.add(memory.Scope{Namespace: namespace, SessionID: "nobody's"}, said("", "one"))
-	if _, _, err := s.store.Switch(s.Context(), viewer(direct("ann", "")), "prepared", s.now); err != nil { // nothing is said in it yet
+	s.add(memory.Scope{Namespace: namespace, SessionID: "ownerless"}, said("", "one"))
+	if _, _, err := s.store.Switch(s.Context(), viewer(direct("ann", "")), "prepared", s.now); err != nil { // without messages
 		s.Fatal(err)
 	}
 	otherGroup := lobby("ann", "all")
 	otherGroup.Channel.ID = "attic"
-	// An id means the user's own session, in a group the group's.
+	// An id names the user's own session, or in a group the group's.
 	const same, fresh, refusal = "the session that is there", "a new one", "refused"
 	for _, test := range []struct {
 		scope memory.Scope
@@ -224,8 +225,8 @@ func testWhoMayAppend(s *suite) {
 		{lobby("", "all"), same},
 		{direct("ann", "all"), fresh},
 		{otherGroup, fresh},
-		{memory.Scope{Namespace: namespace, SessionID: "nobody's"}, same},
-		{memory.Scope{Namespace: namespace, UserID: "ann", SessionID: "nobody's"}, fresh},
+		{memory.Scope{Namespace: namespace, SessionID: "ownerless"}, same},
+		{memory.Scope{Namespace: namespace, UserID: "ann", SessionID: "ownerless"}, fresh},
 	} {
 		done, err := s.store.Append(s.Context(), s.request(test.scope, said(test.scope.UserID, "two")))
 		if test.want == refusal && !refused(err) || test.want != refusal && (err != nil || done.Created != (test.want == fresh)) {
@@ -237,7 +238,7 @@ func testWhoMayAppend(s *suite) {
 	}
 }
 
-func testWhoTakesPart(s *suite) {
+func testParticipants(s *suite) {
 	scope := lobby("ann", "s1")
 	scope.AgentID = "nora"
 	other := answered("hello")
@@ -246,12 +247,12 @@ func testWhoTakesPart(s *suite) {
 	scope.UserID = "eve"
 	got := s.add(scope, answered("welcome")).Session
 	if !slices.Equal(got.Participants, []string{"ann", "ben", "eve"}) || !slices.Equal(got.Agents, []string{"nora", "olga"}) {
-		s.Errorf("there are %q and %q", got.Participants, got.Agents)
+		s.Errorf("the participants are %q and the agents %q", got.Participants, got.Agents)
 	}
-	// A second user may join a direct chat, and sees it afterwards.
+	// A second user may join a direct chat, and then sees it.
 	s.add(direct("ann", "s2"), said("ann", "this is my brother"), said("ben", "hello"))
 	if got := s.get(direct("ben", "s2")); !slices.Equal(got.Participants, []string{"ann", "ben"}) {
-		s.Errorf("there are %q", got.Participants)
+		s.Errorf("the participants are %q", got.Participants)
 	}
 	if _, err := s.store.Get(s.Context(), viewer(direct("eve", "s2")), "s2"); !errors.Is(err, memory.ErrNotFound) {
 		s.Errorf("another user sees it: %v", err)
@@ -292,7 +293,7 @@ func testImport(s *suite) {
 		}
 	}
 	if done := load(4, three); done.Added != 1 || !slices.Equal(done.Positions, []int64{5}) {
-		s.Errorf("one more: %+v", done)
+		s.Errorf("one new message: %+v", done)
 	}
 	s.expect(scope, "one", "two", "three", "three", "three")
 	about.UpdatedAt = about.UpdatedAt.Add(-time.Hour)
@@ -320,7 +321,7 @@ func testWindowExpires(s *suite) {
 		s.Errorf("before it expires the window begins at %d", got.WindowStart)
 	}
 	if s.window(scope).Summary == nil {
-		s.Error("the summary is gone before the window")
+		s.Error("the summary disappears before the window")
 	}
 	s.later(s.rules.TTL)
 	fresh := s.add(scope, said("ann", "four"), said("ann", "five")).Session
@@ -329,11 +330,11 @@ func testWindowExpires(s *suite) {
 	}
 	w := s.window(scope)
 	if got := contents(w.Messages); !slices.Equal(got, []string{"four", "five"}) || w.Summary != nil {
-		s.Errorf("the fresh window is %q with the summary %v", got, w.Summary)
+		s.Errorf("the new window is %q with the summary %v", got, w.Summary)
 	}
 	s.save(scope, o.Revision, session.Summary{Text: "too late", Last: 2, Messages: 2, MadeBy: "test", At: s.now})
 	if w := s.window(scope); w.Summary != nil {
-		s.Errorf("a summary of the window before was stored: %+v", w.Summary)
+		s.Errorf("a summary of the previous window was stored: %+v", w.Summary)
 	}
 	s.expect(scope, "one", "two", "three", "four", "five")
 

@@ -30,7 +30,7 @@ func testUpdate(s *suite) {
 		s.Errorf("updated %+v, %v, want %+v", got, err, want)
 	}
 
-	// A new number counts at once.
+	// A new number applies immediately.
 	set := func(n *int) {
 		s.Helper()
 		if _, err := s.store.Update(s.Context(), viewer(scope), "s1", session.Patch{MemorizeEvery: &n, At: s.now}); err != nil {
@@ -43,7 +43,7 @@ func testUpdate(s *suite) {
 	s.expectDue(0, "consider s1")
 	set(&zero)
 	s.expectDue(0)
-	set(nil) // as the rules say
+	set(nil) // as the policy says
 	s.expectDue(58 * time.Minute)
 
 	if _, err := s.store.Update(s.Context(), viewer(lobby("ann", "s1")), "s1", session.Patch{Title: &title, At: s.now}); err == nil {
@@ -92,7 +92,7 @@ func testSwitch(s *suite) {
 	if got := current(direct("ann", "")); got != "" {
 		s.Errorf("without one it is %q", got)
 	}
-	to(direct("eve", ""), "", false) // who never had one
+	to(direct("eve", ""), "", false) // she never had one
 
 	// In a group, the user's own current session comes before the group's.
 	all := s.add(lobby("ann", ""), said("ann", "hello")).Session.ID
@@ -112,9 +112,9 @@ func testSwitch(s *suite) {
 		to(scope, "", false)
 	}
 	if _, _, err := s.store.Switch(s.Context(), viewer(memory.Scope{Namespace: namespace}), "x", s.now); !invalid(err, "scope.user_id") {
-		s.Errorf("nobody switched: %v", err)
+		s.Errorf("switching without a user: %v", err)
 	}
-	// A deleted session is no user's current one.
+	// A deleted session is not current any more.
 	to(direct("ann", ""), first, false)
 	if _, err := s.store.Delete(s.Context(), viewer(direct("ann", "")), first); err != nil {
 		s.Fatal(err)

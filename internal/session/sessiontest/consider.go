@@ -20,7 +20,7 @@ func testDueByNumber(s *suite) {
 	s.expectDue(time.Hour)
 	s.later(time.Minute)
 	if got := s.add(scope, said("ann", "three")).Session.Unconsidered; got != 3 {
-		s.Errorf("%d wait", got)
+		s.Errorf("%d are pending", got)
 	}
 	s.expectDue(0, "consider s1")
 	s.later(time.Minute)
@@ -37,7 +37,7 @@ func testDueByNumber(s *suite) {
 	}
 	s.expectDue(0, "consider s2")
 
-	// The session's own number counts before that of the rules.
+	// The session's own number takes precedence over the policy's.
 	one := 1
 	p := &one
 	for id, want := range map[string]bool{"s3": true, "s4": false} {
@@ -64,10 +64,10 @@ func testDueByPause(s *suite) {
 	s.expectDue(time.Hour)
 	s.later(time.Hour)
 	s.expectDue(0, "consider s1")
-	s.add(scope, answered("three")) // the pause is over
+	s.add(scope, answered("three")) // the pause has ended
 	s.expectDue(time.Hour)
 
-	s.rules.TTL = time.Minute // the window expires before
+	s.rules.TTL = time.Minute // the window expires earlier
 	s.add(direct("ben", "s2"), said("ben", "one"))
 	s.expectDue(time.Minute)
 	s.rules.TTL, s.rules.Idle = 0, 0
@@ -82,8 +82,8 @@ func testDueByPause(s *suite) {
 func testNotDue(s *suite) {
 	s.rules.MemorizeEvery, s.rules.SummarizeAfter = 1, 0
 	s.add(direct("ann", "bot"), answered("good morning"))
-	nobody := memory.Scope{Namespace: namespace, SessionID: "nobody"}
-	s.add(nobody, said("", "one"), answered("two"))
+	noUser := memory.Scope{Namespace: namespace, SessionID: "ownerless"}
+	s.add(noUser, said("", "one"), answered("two"))
 	a := s.request(direct("ann", "history"), said("ann", "one"), answered("two"))
 	a.Settled = true
 	s.do(a)
@@ -98,17 +98,17 @@ func testNotDue(s *suite) {
 	s.expectDue(0)
 	for id, want := range map[string]int64{"bot": 0, "history": 0, "paused": 0, "withheld": 0, "off": 3} {
 		if got := s.get(direct("ann", id)); got.Unconsidered != want {
-			s.Errorf("in %s %d wait", id, got.Unconsidered)
+			s.Errorf("in %s %d are pending", id, got.Unconsidered)
 		}
 		p := s.pending(direct("ann", id))
 		if waits := len(p.Speakers) > 0; waits != (want > 0) || p.Session.ID != id {
-			s.Errorf("in %s waits %+v", id, p)
+			s.Errorf("in %s %+v is pending", id, p)
 		}
 		if _, ok := s.take(direct("ann", id)); ok != (want > 0) {
 			s.Errorf("of %s something was taken: %t", id, ok)
 		}
 	}
-	// Messages from during the pause are not considered later either.
+	// Messages sent during the pause are not considered later either.
 	s.rules.MemorizeEvery = 1
 	s.add(direct("ann", "paused"), said("ann", "three"))
 	c, _ := s.take(direct("ann", "paused"))
@@ -138,13 +138,13 @@ func testPostpone(s *suite) {
 	}
 	s.expectDue(10 * time.Minute)
 	s.later(time.Minute)
-	s.add(scope, said("ann", "more")) // does not call for it at once
+	s.add(scope, said("ann", "more")) // does not make it due sooner
 	s.expectDue(9 * time.Minute)
 	s.later(9 * time.Minute)
 	s.expectDue(0, "consider s1")
 	s.take(scope)
 	s.expectDue(0)
-	// What is not due any more does not become it.
+	// Work that is not due is not postponed.
 	if err := s.store.Postpone(s.Context(), due[0], s.now.Add(time.Minute)); err != nil {
 		s.Fatal(err)
 	}
@@ -180,10 +180,10 @@ func testTake(s *suite) {
 		}
 	}
 	if got := s.get(scope); got.Unconsidered != 1 {
-		s.Errorf("%d wait", got.Unconsidered)
+		s.Errorf("%d are pending", got.Unconsidered)
 	}
 	s.expectDue(time.Hour) // new messages wait for a pause
-	// The next begins where this one ended. Who asks need not have spoken.
+	// The next dialogue begins after this one. The caller need not have spoken.
 	p = s.pending(scope)
 	c, ok, err = s.store.Take(s.Context(), session.Take{
 		Namespace: namespace, SessionID: "s1", Last: p.Last, Acceptance: s.acceptance(lobby("eve", "s1"), "eve", "ann"),
@@ -192,12 +192,12 @@ func testTake(s *suite) {
 		s.Errorf("taken %+v, %t, %v", c, ok, err)
 	}
 	if _, ok := s.take(scope); ok {
-		s.Error("something was taken twice")
+		s.Error("messages were taken twice")
 	}
 }
 
-// testTakeInParts: a dialogue holds so much; the rest stays due.
-func testTakeInParts(s *suite) {
+// testTakeInSteps: A dialogue has a maximum size. The remaining messages stay due.
+func testTakeInSteps(s *suite) {
 	scope := direct("ann", "s1")
 	s.rules.MemorizeEvery = 2
 	large := strings.Repeat("x", memory.MaxContentBytes)
@@ -213,7 +213,7 @@ func testTakeInParts(s *suite) {
 		}
 	}
 	if !slices.Equal(counts, []int{16, 2}) {
-		s.Errorf("taken in parts of %v", counts)
+		s.Errorf("taken in steps of %v", counts)
 	}
 	if got := s.get(scope); got.Unconsidered != 0 {
 		s.Errorf("%d are left", got.Unconsidered)
@@ -221,7 +221,7 @@ func testTakeInParts(s *suite) {
 	s.expectDue(0, "summarize s1")
 }
 
-// testTakeOnce: concurrent calls take each message once.
+// testTakeOnce: Concurrent calls take each message once.
 func testTakeOnce(s *suite) {
 	scope := direct("ann", "s1")
 	s.add(scope, many("ann", 3)...)
@@ -267,10 +267,10 @@ func testTakeSkips(s *suite) {
 		s.Errorf("the dialogue is %q", got)
 	}
 	if ids := s.considerationIDs(scope); !slices.Equal(ids, []string{"", c.ID, c.ID}) || s.get(scope).Unconsidered != 0 {
-		s.Errorf("the messages are in %q, %d wait", ids, s.get(scope).Unconsidered)
+		s.Errorf("the messages are in %q, %d are pending", ids, s.get(scope).Unconsidered)
 	}
 	if _, ok := s.take(scope); ok {
-		s.Error("what was skipped is taken later")
+		s.Error("skipped messages are taken later")
 	}
 	s.add(direct("ann", "s2"), said("ann", "secret"), answered("noted"))
 	p = s.pending(direct("ann", "s2"))
@@ -281,7 +281,7 @@ func testTakeSkips(s *suite) {
 		s.Errorf("taken %+v, %t, %v", c, ok, err)
 	}
 	if got := s.dialogue("ann", c.ID); !slices.Equal(got, []string{"", ""}) {
-		s.Errorf("the dialogue of nobody is %q", got)
+		s.Errorf("the dialogue without a user is %q", got)
 	}
 	s.expect(direct("ann", "s2"), "secret", "noted")
 }
@@ -317,7 +317,7 @@ func testTakeRefused(s *suite) {
 	}
 	s.expectDue(time.Hour)
 	s.finish()
-	// A request id names one taking, whatever was said since.
+	// A request id names one call, even if messages followed it.
 	a.RequestID, a.PayloadHash = "r1", []byte{1}
 	t := session.Take{Namespace: namespace, SessionID: "s1", Last: p.Last, Acceptance: a}
 	first, ok, err := s.store.Take(s.Context(), t)
@@ -331,7 +331,7 @@ func testTakeRefused(s *suite) {
 	}
 }
 
-// testTakeWithLeadingContext: the bot's messages before the first message of a person are included, but only the last ones of a bot
+// testTakeWithLeadingContext: The bot's messages before the first message of a person are included, but only the last ones of a bot
 // that talks alone.
 // withIDs gives the messages ids.
 func withIDs(messages ...memory.Message) []memory.Message {
@@ -365,13 +365,13 @@ func testRecord(s *suite) {
 	}
 	s.expectDue(0)
 	if _, ok := s.take(scope); ok {
-		s.Error("what was considered is taken again")
+		s.Error("considered messages are taken again")
 	}
 }
 
 func testRecordAgain(s *suite) {
 	scope := lobby("ann", "s1")
-	s.add(scope, withIDs(said("ann", "zero"))...) // waits
+	s.add(scope, withIDs(said("ann", "zero"))...) // pending
 	first, _, err := s.store.Record(s.Context(), s.record(scope, withIDs(said("ann", "one"), answered("two"))...))
 	if err != nil {
 		s.Fatal(err)
@@ -395,7 +395,7 @@ func testRecordAgain(s *suite) {
 	last, done, err := s.store.Record(s.Context(), s.record(scope, withIDs(said("ben", "three"), answered("two"))...))
 	if err != nil || done.Added != 0 || last.State != memory.StateSkipped || last.MessageCount != 0 || last.ID == second.ID ||
 		!strings.Contains(last.Outcome.Reason, second.ID) || !strings.Contains(last.Outcome.Reason, first.ID) {
-		s.Errorf("all considered before: %+v, %v", last, err)
+		s.Errorf("all were considered: %+v, %v", last, err)
 	}
 	if c := s.consideration("ben", last.ID); c.State != memory.StateSkipped {
 		s.Errorf("ben's is %+v", c)
@@ -430,7 +430,7 @@ func testRecordRefused(s *suite) {
 	r := s.record(scope, said("ann", "two"))
 	r.Acceptance.MaxPending = 1
 	if _, _, err := s.store.Record(s.Context(), r); !overloaded(err) {
-		s.Errorf("with too much waiting: %v", err)
+		s.Errorf("with too many pending: %v", err)
 	}
 	elsewhere := direct("ann", "s1")
 	elsewhere.Channel = memory.Channel{}
@@ -444,7 +444,7 @@ func testRecordRefused(s *suite) {
 	}
 }
 
-// testRecordSkips: what a paused user says is neither considered nor kept.
+// testRecordSkips: Messages of a paused user are neither considered nor stored.
 func testRecordSkips(s *suite) {
 	scope := lobby("ann", "s1")
 	messages := []memory.Message{said("ann", "secret"), said("ben", "hello"), answered("hi")}

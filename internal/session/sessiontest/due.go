@@ -7,7 +7,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/session"
 )
 
-// dueOf lists the sessions for which something of these kinds is due.
+// dueOf lists the sessions with due work of these kinds.
 func (s *suite) dueOf(kinds ...session.DueKind) (list []string) {
 	s.Helper()
 	due, _, err := s.store.Due(s.Context(), s.now, 100, kinds...)
@@ -20,7 +20,7 @@ func (s *suite) dueOf(kinds ...session.DueKind) (list []string) {
 	return list
 }
 
-// testMakeDue: summaries that are due later than a time are due now. Considerations that need more messages or a pause are not.
+// testMakeDue: Summaries due after a time become due now. Considerations that need more messages or a pause do not.
 func testMakeDue(s *suite) {
 	s.rules.MemorizeEvery, s.rules.SummarizeAfter = 10, 3
 	s.rules.Idle = time.Hour
@@ -51,7 +51,7 @@ func testMakeDue(s *suite) {
 	}
 }
 
-// testResetClock: a consideration is due now if its pause began in the future, and not if its pause began in the past.
+// testResetClock: A consideration becomes due if its pause began in the future, and not if it began in the past.
 func testResetClock(s *suite) {
 	s.rules.MemorizeEvery, s.rules.SummarizeAfter = 10, 0
 	s.rules.Idle = time.Hour
@@ -64,7 +64,7 @@ func testResetClock(s *suite) {
 	if got := s.dueOf(); !slices.Equal(got, []string{"consider ahead"}) {
 		s.Errorf("due is %q", got)
 	}
-	s.add(direct("ann", "ahead"), said("ann", "more")) // the pause begins again, by the clock that is right
+	s.add(direct("ann", "ahead"), said("ann", "more")) // the pause begins again, by the corrected clock
 	s.take(direct("ann", "ahead"))
 	s.later(2 * time.Hour)
 	if got := s.dueOf(); !slices.Equal(got, []string{"consider right"}) {

@@ -14,7 +14,7 @@ func testTakeWithLeadingContext(s *suite) {
 		s.add(scope, answered(fmt.Sprint("news ", i)))
 	}
 	if _, ok := s.take(scope); ok {
-		s.Error("what was said to nobody was taken")
+		s.Error("messages without a recipient were taken")
 	}
 	s.add(scope, said("ann", "stop it"))
 	c, _ := s.take(scope)
@@ -27,7 +27,7 @@ func testTakeWithLeadingContext(s *suite) {
 	if got := s.dialogue("ann", c.ID); len(got) > 25 || got[len(got)-1] != "stop" {
 		s.Errorf("considered are %q", got)
 	}
-	// However much the bot said before, what a person says fits.
+	// However long the bot's earlier messages are, the person's message fits.
 	var long []memory.Message
 	for range 18 {
 		long = append(long, answered(strings.Repeat("x", memory.MaxContentBytes)))

@@ -11,7 +11,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/session"
 )
 
-// window is the end of the session as the scope sees it.
+// window reads the session's window as the scope sees it.
 func (s *suite) window(scope memory.Scope) session.Window {
 	s.Helper()
 	w, err := s.store.Window(s.Context(), viewer(scope), scope.SessionID, session.WindowQuery{Limit: 100})
@@ -21,7 +21,7 @@ func (s *suite) window(scope memory.Scope) session.Window {
 	return w
 }
 
-// older is what a summary of everything is made of.
+// older reads the messages that a summary would cover.
 func (s *suite) older(scope memory.Scope) session.Older {
 	s.Helper()
 	o, err := s.store.Older(s.Context(), scope.Namespace, scope.SessionID, 0, "", 1000)
@@ -65,7 +65,7 @@ func testMessages(s *suite) {
 		s.add(scope, said("ann", fmt.Sprint(i)))
 	}
 	s.add(direct("ann", "s2"), said("ann", "elsewhere"))
-	nora, nobody := "nora", "nobody"
+	nora, absent := "nora", "absent"
 	for _, test := range []struct {
 		query session.MessageQuery
 		want  string
@@ -81,7 +81,7 @@ func testMessages(s *suite) {
 		{session.MessageQuery{Limit: 2, Start: 100, NewestFirst: true}, "[5 4 3 2 1 0]", 3},
 		{session.MessageQuery{Limit: 2, AgentID: &nora}, "[0 2 4]", 2},
 		{session.MessageQuery{Limit: 2, AgentID: &nora, NewestFirst: true, Start: 4}, "[2 0]", 1},
-		{session.MessageQuery{Limit: 2, AgentID: &nobody}, "[]", 1},
+		{session.MessageQuery{Limit: 2, AgentID: &absent}, "[]", 1},
 	} {
 		got, pages, total := s.pages(scope, test.query)
 		if fmt.Sprint(got) != test.want || pages != test.pages || total != int64(len(got)) {
@@ -100,7 +100,7 @@ func testMessages(s *suite) {
 	}
 }
 
-// testMessagesWithGaps: places of deleted messages stay empty, and the totals are right.
+// testMessagesWithGaps: Positions of deleted messages stay empty, and the totals are correct.
 func testMessagesWithGaps(s *suite) {
 	scope := lobby("ben", "s1")
 	for i := range 9 {
@@ -135,7 +135,7 @@ func testMessagesWithGaps(s *suite) {
 	check(session.MessageQuery{Limit: 2, AgentID: &nora}, "[2 4 8]")
 	check(session.MessageQuery{Limit: 2, AgentID: &nora, Start: 4}, "[4 8]")
 	if done := s.add(scope, said("ben", "9")); !slices.Equal(done.Positions, []int64{10}) {
-		s.Errorf("the next place is %v", done.Positions)
+		s.Errorf("the next position is %v", done.Positions)
 	}
 }
 
@@ -148,7 +148,7 @@ func testWindow(s *suite) {
 	s.do(a)
 	scope.AgentID = "olga"
 	s.add(scope, said("ann", "four"))
-	olga, nobody := "olga", "nobody"
+	olga, absent := "olga", "absent"
 	for _, test := range []struct {
 		query session.WindowQuery
 		want  string
@@ -159,7 +159,7 @@ func testWindow(s *suite) {
 		{session.WindowQuery{Limit: 100, Tools: true}, "[one tool two three four]"},
 		{session.WindowQuery{Limit: 100, System: true}, "[one system two three four]"},
 		{session.WindowQuery{Limit: 100, AgentID: &olga}, "[four]"},
-		{session.WindowQuery{Limit: 100, AgentID: &nobody}, "[]"},
+		{session.WindowQuery{Limit: 100, AgentID: &absent}, "[]"},
 	} {
 		w, err := s.store.Window(s.Context(), viewer(scope), "s1", test.query)
 		if err != nil || fmt.Sprint(contents(w.Messages)) != test.want || w.Session.Last != 7 || w.Summary != nil {
@@ -168,7 +168,7 @@ func testWindow(s *suite) {
 	}
 	o, err := s.store.Older(s.Context(), namespace, "s1", 1, "nora", 2)
 	if err != nil || fmt.Sprint(contents(o.Messages)) != "[two three]" || !slices.Equal(o.Session.Agents, []string{"nora", "olga"}) {
-		s.Errorf("for a summary there are %+v, %v", o, err)
+		s.Errorf("for a summary: %+v, %v", o, err)
 	}
 }
 
@@ -191,15 +191,15 @@ func testSummaries(s *suite) {
 		s.Errorf("the summary is %+v", got)
 	}
 	if got := of(&nora); got == nil || *got != all {
-		s.Errorf("that of the only agent is %+v", got)
+		s.Errorf("the only agent's summary is %+v", got)
 	}
-	plain := direct("ann", "s2") // nora comes in when something was said already
+	plain := direct("ann", "s2") // nora joins after the first messages
 	s.add(plain, said("ann", "what nora did not hear"))
 	plain.AgentID = nora
 	s.add(plain, many("ann", 3)...)
 	s.save(plain, s.older(plain).Revision, all)
 	if w, err := s.store.Window(s.Context(), viewer(plain), "s2", session.WindowQuery{Limit: 1, AgentID: &nora}); err != nil || w.Summary != nil {
-		s.Errorf("with nora alone, but with words to nobody, hers is %+v, %v", w.Summary, err)
+		s.Errorf("with nora alone and a message without a recipient, her summary is %+v, %v", w.Summary, err)
 	}
 	scope.AgentID = "olga"
 	s.add(scope, said("ann", "hello olga"))
@@ -214,9 +214,9 @@ func testSummaries(s *suite) {
 		s.Errorf("nora's is %+v", got)
 	}
 	if got := s.older(scope).Summaries; !reflect.DeepEqual(got, []session.Summary{all, hers}) {
-		s.Errorf("there are %+v", got)
+		s.Errorf("the summaries are %+v", got)
 	}
-	// Of a session that is gone nothing is stored, nor in another of the same id.
+	// No summary is stored for a deleted session, nor for a new one with its id.
 	o := s.older(scope)
 	if _, err := s.store.Delete(s.Context(), viewer(scope), "s1"); err != nil {
 		s.Fatal(err)
@@ -246,7 +246,7 @@ func testSummaryDue(s *suite) {
 			s.Fatal(err)
 		}
 	}
-	done(10) // something was said since
+	done(10) // messages followed
 	s.expectDue(0, "summarize s1")
 	done(11)
 	s.expectDue(0)
@@ -259,7 +259,7 @@ func testSummaryDue(s *suite) {
 		s.Fatal(err)
 	}
 	s.expectDue(time.Hour)
-	s.add(scope, said("ann", "and another")) // does not call for it at once
+	s.add(scope, said("ann", "and another")) // does not make it due sooner
 	s.expectDue(time.Hour)
 }
 
@@ -272,7 +272,7 @@ func testList(s *suite) {
 		{lobby("ann", "group-1"), "ann"},
 		{direct("ben", "ben-direct"), "ben"},
 		{memory.Scope{Namespace: namespace, UserID: "ann", SessionID: "ann-plain"}, "ann"},
-		{memory.Scope{Namespace: namespace, SessionID: "nobody"}, ""},
+		{memory.Scope{Namespace: namespace, SessionID: "ownerless"}, ""},
 		{lobby("ben", "group-2"), "ben"},
 		{lobby("", "group-3"), ""},
 		{memory.Scope{Namespace: "elsewhere", UserID: "ann", SessionID: "elsewhere"}, "ann"},
@@ -281,7 +281,7 @@ func testList(s *suite) {
 		s.add(a.scope, said(a.who, "hello"))
 	}
 	s.later(time.Second)
-	s.add(direct("ann", "ann-direct"), answered("again")) // the last to change
+	s.add(direct("ann", "ann-direct"), answered("again")) // the last one changed
 	attic := lobby("ann", "")
 	attic.Channel.ID = "attic"
 	shared, everywhere := viewer(attic), viewer(attic)
@@ -308,7 +308,7 @@ func testList(s *suite) {
 		{unnamed, nil},
 		{everywhere, []string{"ann-direct", "ann-plain", "group-1"}},
 		{viewer(memory.Scope{Namespace: namespace, UserID: "ann"}), []string{"ann-plain"}},
-		{viewer(memory.Scope{Namespace: namespace}), []string{"nobody"}},
+		{viewer(memory.Scope{Namespace: namespace}), []string{"ownerless"}},
 		{blind, nil},
 		{blindInGroup, nil},
 	} {
@@ -334,7 +334,7 @@ func testListPages(s *suite) {
 		var want []string
 		for i := range 5 {
 			scope.SessionID = fmt.Sprintf("%s-%d", scope.Channel.Kind, i)
-			s.add(scope, said(scope.UserID, "hello")) // some at the same time
+			s.add(scope, said(scope.UserID, "hello")) // some simultaneously
 			if i%2 == 0 {
 				s.later(time.Second)
 			}
@@ -351,7 +351,7 @@ func testListPages(s *suite) {
 		}
 	}
 	if _, _, err := s.store.List(s.Context(), viewer(direct("ann", "")), "nonsense", 1); !invalid(err, "page_token") {
-		s.Errorf("a wrong token gives %v", err)
+		s.Errorf("an invalid page token gives %v", err)
 	}
 }
 
@@ -371,7 +371,7 @@ func (s *suite) listed(v session.Viewer, limit int) (ids []string) {
 	return ids
 }
 
-// testUnknown: what is not there, or not to be seen, is not found.
+// testUnknown: A session that does not exist or is not visible is not found.
 func testUnknown(s *suite) {
 	s.add(direct("ann", "hers"), said("ann", "one"))
 	ctx := s.Context()

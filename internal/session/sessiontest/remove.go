@@ -33,10 +33,10 @@ func testDelete(s *suite) {
 	if _, err := s.store.Delete(s.Context(), viewer(scope), "s1"); !errors.Is(err, memory.ErrNotFound) {
 		s.Errorf("deleted again: %v", err)
 	}
-	// The id is free, also for others, and nothing of before is there.
+	// The id can be used again, also by others. The new session has none of the old messages.
 	done := s.add(direct("ben", "s1"), withIDs(said("ben", "word 0"))...)
 	if !done.Created || done.Session.Last != 1 || !slices.Equal(done.Session.Participants, []string{"ben"}) {
-		s.Errorf("with the same id there is %+v", done)
+		s.Errorf("the new session is %+v", done)
 	}
 	if w := s.window(direct("ben", "s1")); len(w.Messages) != 1 || w.Summary != nil {
 		s.Errorf("its window is %+v", w)
@@ -48,8 +48,8 @@ func testDelete(s *suite) {
 	s.expect(direct("ben", "s1"), "word 0")
 }
 
-// testDeleteWithConsiderations: pending considerations are deleted, ended ones keep their outcome, and those that only have the same
-// label stay unchanged.
+// testDeleteWithConsiderations: Pending considerations are deleted and finished ones keep their outcome. Those that only carry the label
+// stay unchanged.
 func testDeleteWithConsiderations(s *suite) {
 	scope := lobby("ann", "s1")
 	ended, _, err := s.store.Record(s.Context(), s.record(scope, said("ann", "one"), said("ben", "two")))
@@ -79,22 +79,22 @@ func testDeleteWithConsiderations(s *suite) {
 		}
 	}
 	if c := s.consideration("ann", ended.ID); c.State != memory.StateRemembered || c.Outcome.Reason == "" || c.MessageCount != 2 {
-		s.Errorf("the outcome became %+v", c)
+		s.Errorf("the outcome changed to %+v", c)
 	}
 	if got := s.dialogue("ben", ended.ID); !slices.Equal(got, []string{"", ""}) {
-		s.Errorf("the dialogue that ended has %q", got)
+		s.Errorf("the finished dialogue has %q", got)
 	}
 	if got := s.dialogue("ann", label.ID); !slices.Equal(got, []string{"six"}) {
 		s.Errorf("the dialogue with the label has %q", got)
 	}
-	// The jobs behind a deleted one run.
+	// The jobs that follow a deleted one run.
 	jobs, _, err := s.queue.Claim(s.Context(), time.Now().Add(time.Hour), 10)
 	if err != nil || len(jobs) != 1 || jobs[0].Consideration.ID != label.ID {
 		s.Errorf("next are %+v, %v", jobs, err)
 	}
 }
 
-func testForgetAlone(s *suite) {
+func testForgetInDirectChat(s *suite) {
 	scope := direct("ann", "s1")
 	s.add(scope, many("ann", 2)...)
 	s.add(direct("ann", ""), said("ann", "current"))
@@ -114,13 +114,13 @@ func testForgetAlone(s *suite) {
 	if id, err := s.store.Current(s.Context(), viewer(direct("ann", ""))); err != nil || id != "" {
 		s.Errorf("the current session is %q, %v", id, err)
 	}
-	s.expectDue(time.Hour) // elsewhere
+	s.expectDue(time.Hour) // another user's
 	s.expect(other, "elsewhere")
 	if forgotten, err := s.store.Forget(s.Context(), user("ann")); err != nil || forgotten != (session.Forgotten{}) {
 		s.Errorf("forgotten again %+v, %v", forgotten, err)
 	}
 	if done := s.add(direct("ben", "s1"), said("ben", "mine now")); !done.Created {
-		s.Errorf("the id is not free: %+v", done)
+		s.Errorf("the id is in use: %+v", done)
 	}
 }
 
@@ -132,9 +132,9 @@ func testForgetInGroups(s *suite) {
 	s.later(time.Minute)
 	s.add(scope, first, answered("to ben"), said("ann", "three"))
 	s.add(lobby("ann", "hers"), said("ann", "alone"))
-	s.add(lobby("", "bot"), answered("to nobody"))
+	s.add(lobby("", "bot"), answered("to no user"))
 	s.add(lobby("ann", "bot"), said("ann", "thanks"))
-	s.add(lobby("", "unsigned"), said("", "somebody's words"), said("ann", "mine"))
+	s.add(lobby("", "unsigned"), said("", "unsigned words"), said("ann", "mine"))
 	o := s.older(scope)
 	summary := session.Summary{Text: "ann said one", Last: 3, Messages: 3, MadeBy: "test", At: s.now}
 	s.save(scope, o.Revision, summary)
@@ -145,14 +145,14 @@ func testForgetInGroups(s *suite) {
 	}
 	s.expect(scope, "two", "to ben")
 	s.gone(lobby("ben", "hers"))
-	s.gone(lobby("ben", "bot")) // whom the bot said it to is not known, but there was nobody else
-	s.expect(lobby("ben", "unsigned"), "somebody's words")
+	s.gone(lobby("ben", "bot")) // the bot named no recipient, but only ben took part
+	s.expect(lobby("ben", "unsigned"), "unsigned words")
 	got := s.get(scope)
 	if got.Messages != 2 || got.UserMessages != 1 || got.Unconsidered != 1 || !slices.Equal(got.Participants, []string{"ben"}) ||
 		!got.FirstSaidAt.Equal(t0) || !got.LastSaidAt.Equal(first.Time) {
 		s.Errorf("the session is %+v", got)
 	}
-	// Summaries that include ann are deleted, also one that is being made, and a new one is due.
+	// Summaries that include ann are deleted, also one in progress, and a new one is due.
 	s.save(scope, o.Revision, summary)
 	if w := s.window(scope); w.Summary != nil {
 		s.Errorf("the summary is %+v", w.Summary)
@@ -164,7 +164,7 @@ func testForgetInGroups(s *suite) {
 	if c, ok := s.take(scope); !ok || c.MessageCount != 2 {
 		s.Errorf("taken %+v, %t", c, ok)
 	}
-	// Who takes part without having said anything keeps the session.
+	// A participant who wrote nothing keeps the session.
 	s.add(lobby("ann", "joined"), said("ann", "come"))
 	if _, _, err := s.store.Switch(s.Context(), viewer(lobby("ben", "")), "joined", s.now); err != nil {
 		s.Fatal(err)
@@ -173,7 +173,7 @@ func testForgetInGroups(s *suite) {
 		s.Errorf("forgotten %+v, %v", forgotten, err)
 	}
 	s.expect(lobby("ben", "joined"))
-	// A user without messages has nothing to be considered.
+	// Without messages of a user nothing is due.
 	s.add(lobby("eve", "s3"), said("eve", "x"))
 	s.add(lobby("ben", "s3"), answered("y"))
 	if _, err := s.store.Forget(s.Context(), user("eve")); err != nil {
@@ -237,7 +237,7 @@ func testExport(s *suite) {
 		s.Errorf("ann's own are %q", got)
 	}
 	if got := own(3, 1); !slices.Equal(got, []string{"to ann"}) {
-		s.Errorf("after the third the next is %q", got)
+		s.Errorf("after the third message the next is %q", got)
 	}
 	if list, next, err := s.store.Sessions(s.Context(), user("eve"), "", 10); err != nil || len(list) != 0 || next != "" {
 		s.Errorf("eve has %+v, %q, %v", list, next, err)
@@ -281,7 +281,7 @@ func testExpire(s *suite) {
 	kept := scope
 	kept.Namespace = "kept"
 	s.expect(kept, "kept")
-	// The age of a session is that of its messages. An old session does not keep another from expiring.
+	// A session is as old as its newest message. An old session does not keep another from expiring.
 	s.now = t0
 	if _, _, err := s.store.Switch(s.Context(), viewer(scope), "begun", s.now); err != nil {
 		s.Fatal(err)

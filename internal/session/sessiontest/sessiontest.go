@@ -16,13 +16,13 @@ import (
 	"github.com/memsidecar/memsidecar/internal/session"
 )
 
-// Stores are the store under test and the queue that it hands dialogues to.
+// Stores are the store under test and the queue that receives its dialogues.
 type Stores struct {
 	Sessions session.Store
 	Queue    queue.Store
 }
 
-// Run runs the suite. The factory returns stores that are empty and last as long as their test.
+// Run runs the suite. Each call of factory returns empty stores that last until the end of the test.
 func Run(t *testing.T, factory func(t *testing.T) Stores) {
 	for _, c := range []struct {
 		name string
@@ -30,11 +30,11 @@ func Run(t *testing.T, factory func(t *testing.T) Stores) {
 	}{
 		{"Append", testAppend},
 		{"AppendKeepsEveryByte", testAppendKeepsEveryByte},
-		{"AppendKnowsIDs", testAppendKnowsIDs},
+		{"AppendSkipsStoredIDs", testAppendSkipsStoredIDs},
 		{"AppendConcurrently", testAppendConcurrently},
-		{"CurrentByAppending", testCurrentByAppending},
-		{"WhoMayAppend", testWhoMayAppend},
-		{"WhoTakesPart", testWhoTakesPart},
+		{"AppendToCurrent", testAppendToCurrent},
+		{"AppendAccess", testAppendAccess},
+		{"Participants", testParticipants},
 		{"Import", testImport},
 		{"WindowExpires", testWindowExpires},
 		{"DueByNumber", testDueByNumber},
@@ -44,7 +44,7 @@ func Run(t *testing.T, factory func(t *testing.T) Stores) {
 		{"MakeDue", testMakeDue},
 		{"ResetClock", testResetClock},
 		{"Take", testTake},
-		{"TakeInParts", testTakeInParts},
+		{"TakeInSteps", testTakeInSteps},
 		{"TakeOnce", testTakeOnce},
 		{"TakeSkips", testTakeSkips},
 		{"TakeRefused", testTakeRefused},
@@ -65,7 +65,7 @@ func Run(t *testing.T, factory func(t *testing.T) Stores) {
 		{"Switch", testSwitch},
 		{"Delete", testDelete},
 		{"DeleteWithConsiderations", testDeleteWithConsiderations},
-		{"ForgetAlone", testForgetAlone},
+		{"ForgetInDirectChat", testForgetInDirectChat},
 		{"ForgetInGroups", testForgetInGroups},
 		{"Export", testExport},
 		{"Expire", testExpire},
@@ -82,7 +82,7 @@ func Run(t *testing.T, factory func(t *testing.T) Stores) {
 
 var t0 = time.Date(2026, 11, 20, 8, 30, 0, 123_456_000, time.UTC)
 
-// suite is one test with its stores, its clock and its rules.
+// suite is one test with its stores, its clock and its policy.
 type suite struct {
 	*testing.T
 	store session.Store
@@ -92,28 +92,28 @@ type suite struct {
 	count int
 }
 
-// later moves the clock on.
+// later advances the clock.
 func (s *suite) later(d time.Duration) { s.now = s.now.Add(d) }
 
 const namespace = "tenant/site"
 
 func user(id string) memory.User { return memory.User{Namespace: namespace, ID: id} }
 
-// direct is a session of the user in a direct chat.
+// direct returns the scope of a user's session in a direct chat.
 func direct(userID, sessionID string) memory.Scope {
 	return memory.Scope{
 		Namespace: namespace, UserID: userID, SessionID: sessionID, Channel: memory.Channel{Kind: memory.ChannelDirect, ID: "dm"},
 	}
 }
 
-// lobby is a session of a group in which the user speaks.
+// lobby returns the scope of a group's session in which the user speaks.
 func lobby(userID, sessionID string) memory.Scope {
 	return memory.Scope{
 		Namespace: namespace, UserID: userID, SessionID: sessionID, Channel: memory.Channel{Kind: memory.ChannelGroup, ID: "lobby"},
 	}
 }
 
-// viewer is the caller in the scope.
+// viewer returns the scope's caller.
 func viewer(scope memory.Scope) session.Viewer {
 	return session.Viewer{
 		Namespace: scope.Namespace, UserID: scope.UserID, Channel: scope.Channel,
@@ -121,17 +121,17 @@ func viewer(scope memory.Scope) session.Viewer {
 	}
 }
 
-// said is a message of a person.
+// said returns a person's message.
 func said(speaker, content string) memory.Message {
 	return memory.Message{Role: memory.RoleUser, Speaker: speaker, Content: content, Time: t0}
 }
 
-// answered is a message of the bot.
+// answered returns the bot's message.
 func answered(content string) memory.Message {
 	return memory.Message{Role: memory.RoleAssistant, Content: content, Time: t0}
 }
 
-// many are so many messages of a person, each with an answer.
+// many returns messages of a person, each with an answer.
 func many(speaker string, turns int) (messages []memory.Message) {
 	for i := range turns {
 		messages = append(messages, said(speaker, fmt.Sprint("word ", i)), answered(fmt.Sprint("answer ", i)))
@@ -151,7 +151,7 @@ func hashes(messages []memory.Message) (all [][]byte) {
 	return all
 }
 
-// request appends the messages now.
+// request returns a request to append the messages now.
 func (s *suite) request(scope memory.Scope, messages ...memory.Message) session.Append {
 	s.count++
 	return session.Append{
@@ -174,7 +174,7 @@ func (s *suite) add(scope memory.Scope, messages ...memory.Message) session.Appe
 	return s.do(s.request(scope, messages...))
 }
 
-// acceptance accepts messages of these speakers. The first is the scope's user.
+// acceptance accepts messages of these speakers. The first one is the scope's user.
 func (s *suite) acceptance(scope memory.Scope, speakers ...string) queue.Acceptance {
 	s.count++
 	if len(speakers) == 0 {
@@ -185,7 +185,7 @@ func (s *suite) acceptance(scope memory.Scope, speakers ...string) queue.Accepta
 	}
 }
 
-// record records a dialogue and has it considered.
+// record records a dialogue and accepts it for consideration.
 func (s *suite) record(scope memory.Scope, messages ...memory.Message) session.Record {
 	r := session.Record{Append: s.request(scope, messages...)}
 	d := memory.Dialogue{Scope: scope, Messages: messages}
@@ -194,7 +194,7 @@ func (s *suite) record(scope memory.Scope, messages ...memory.Message) session.R
 	return r
 }
 
-// pending returns the messages of the session that are not considered yet.
+// pending returns the session's messages that are not considered yet.
 func (s *suite) pending(scope memory.Scope) session.Pending {
 	s.Helper()
 	p, err := s.store.Unconsidered(s.Context(), scope.Namespace, scope.SessionID)
@@ -286,7 +286,7 @@ func (s *suite) expectDue(next time.Duration, want ...string) {
 	}
 }
 
-// dialogue is what the consideration is about, as its user sees it.
+// dialogue returns the texts of the consideration's messages, as its user sees them.
 func (s *suite) dialogue(userID, considerationID string) []string {
 	s.Helper()
 	jobs, _, err := s.queue.List(s.Context(), user(userID), queue.ListQuery{Audience: memory.Everything(), Limit: 1000})
@@ -317,7 +317,7 @@ func (s *suite) consideration(userID, id string) memory.Consideration {
 	return c
 }
 
-// finish claims all jobs and ends them.
+// finish claims and finishes all jobs.
 func (s *suite) finish() {
 	s.Helper()
 	jobs, _, err := s.queue.Claim(s.Context(), s.now, 1000)
@@ -332,7 +332,7 @@ func (s *suite) finish() {
 	}
 }
 
-// refused reports whether the error says that the request may not write.
+// refused reports whether the error denies the write.
 func refused(err error) bool {
 	return errors.Is(err, memory.ErrPrecondition) && strings.Contains(err.Error(), "session")
 }

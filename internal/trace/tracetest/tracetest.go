@@ -15,7 +15,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/usage"
 )
 
-// Run runs the suite. The factory returns a store that is empty and lasts as long as its test.
+// Run runs the suite. Each call of factory returns an empty store that lasts until the end of the test.
 func Run(t *testing.T, factory func(t *testing.T) trace.Store) {
 	for _, c := range []struct {
 		name string
@@ -54,7 +54,7 @@ type suite struct {
 	store trace.Store
 }
 
-// record is that of a call of Retrieve so many minutes after t0.
+// record returns the record of a Retrieve call so many minutes after t0.
 func record(id string, user memory.User, minutes int) trace.Record {
 	return trace.Record{
 		ID: id, Scope: memory.Scope{Namespace: user.Namespace, UserID: user.ID}, At: t0.Add(time.Duration(minutes) * time.Minute),
@@ -69,13 +69,13 @@ func (s *suite) append(records ...trace.Record) {
 	}
 }
 
-// list is the ids that a query finds, all on one page.
+// list returns the ids of a query's records, which must fit one page.
 func (s *suite) list(q trace.ListQuery) string {
 	s.Helper()
 	q.Limit = 1000
 	records, next, err := s.store.List(s.Context(), q)
 	if err != nil || next != "" {
-		s.Fatalf("another page %q, %v", next, err)
+		s.Fatalf("another page follows: %q, %v", next, err)
 	}
 	return join(records)
 }
@@ -88,7 +88,7 @@ func join(records []trace.Record) string {
 	return strings.Join(ids, " ")
 }
 
-// left is the ids of all that a user has, oldest first.
+// left returns the ids of all of a user's records, oldest first.
 func (s *suite) left(user memory.User) string {
 	s.Helper()
 	return s.list(trace.ListQuery{User: user, Audience: memory.Everything(), OldestFirst: true})
@@ -139,7 +139,7 @@ func testKeepsEverything(s *suite) {
 	}
 }
 
-// in places a record in a channel.
+// in puts a record into a channel.
 func in(r trace.Record, c memory.Channel) trace.Record {
 	r.Scope.Channel = c
 	return r
@@ -199,26 +199,26 @@ func testList(s *suite) {
 		q    trace.ListQuery
 		want string
 	}{
-		"all":           {trace.ListQuery{User: ann, Audience: everything}, "7 6 5 4 3 2 1 0"},
-		"oldest first":  {trace.ListQuery{User: ann, Audience: everything, OldestFirst: true}, "0 1 2 3 4 5 6 7"},
-		"in a group":    {trace.ListQuery{User: ann, Audience: rule.AudienceOf(lobby)}, "7 5 3 1"},
-		"unspecified":   {trace.ListQuery{User: ann, Audience: rule.AudienceOf(memory.Channel{})}, "6 4 2 0"},
-		"elsewhere":     {trace.ListQuery{User: ann, Audience: rule.AudienceOf(attic)}, ""},
-		"nothing":       {trace.ListQuery{User: ann}, ""},
-		"kind":          {trace.ListQuery{User: ann, Audience: everything, Kind: trace.KindContext}, "7 6 5 4"},
-		"other kind":    {trace.ListQuery{User: ann, Audience: everything, Kind: trace.KindConsider}, ""},
-		"session":       {trace.ListQuery{User: ann, Audience: everything, SessionID: "s"}, "7 6 5 4"},
-		"other session": {trace.ListQuery{User: ann, Audience: everything, SessionID: "x"}, ""},
-		"turn":          {trace.ListQuery{User: ann, Audience: everything, TurnID: "t"}, "6 3 0"},
-		"turn, session": {trace.ListQuery{User: ann, Audience: everything, TurnID: "t", SessionID: "s", OldestFirst: true}, "6"},
-		"turn in group": {trace.ListQuery{User: ann, Audience: rule.AudienceOf(lobby), TurnID: "t"}, "3"},
-		"from":          {trace.ListQuery{User: ann, Audience: everything, From: records[5].At}, "7 6 5"},
-		"just after":    {trace.ListQuery{User: ann, Audience: everything, From: records[5].At.Add(1)}, "7 6"},
-		"before":        {trace.ListQuery{User: ann, Audience: everything, Before: records[2].At}, "1 0"},
-		"just before":   {trace.ListQuery{User: ann, Audience: everything, Before: records[2].At.Add(1)}, "2 1 0"},
-		"between":       {trace.ListQuery{User: ann, Audience: everything, From: records[2].At, Before: records[4].At, Kind: trace.KindRetrieve}, "3 2"},
-		"another's":     {trace.ListQuery{User: ben, Audience: everything}, "ben"},
-		"nobody's":      {trace.ListQuery{User: nobody, Audience: everything}, "nobody"},
+		"all":            {trace.ListQuery{User: ann, Audience: everything}, "7 6 5 4 3 2 1 0"},
+		"oldest first":   {trace.ListQuery{User: ann, Audience: everything, OldestFirst: true}, "0 1 2 3 4 5 6 7"},
+		"in a group":     {trace.ListQuery{User: ann, Audience: rule.AudienceOf(lobby)}, "7 5 3 1"},
+		"unspecified":    {trace.ListQuery{User: ann, Audience: rule.AudienceOf(memory.Channel{})}, "6 4 2 0"},
+		"elsewhere":      {trace.ListQuery{User: ann, Audience: rule.AudienceOf(attic)}, ""},
+		"nothing":        {trace.ListQuery{User: ann}, ""},
+		"kind":           {trace.ListQuery{User: ann, Audience: everything, Kind: trace.KindContext}, "7 6 5 4"},
+		"other kind":     {trace.ListQuery{User: ann, Audience: everything, Kind: trace.KindConsider}, ""},
+		"session":        {trace.ListQuery{User: ann, Audience: everything, SessionID: "s"}, "7 6 5 4"},
+		"other session":  {trace.ListQuery{User: ann, Audience: everything, SessionID: "x"}, ""},
+		"turn":           {trace.ListQuery{User: ann, Audience: everything, TurnID: "t"}, "6 3 0"},
+		"turn, session":  {trace.ListQuery{User: ann, Audience: everything, TurnID: "t", SessionID: "s", OldestFirst: true}, "6"},
+		"turn in group":  {trace.ListQuery{User: ann, Audience: rule.AudienceOf(lobby), TurnID: "t"}, "3"},
+		"from":           {trace.ListQuery{User: ann, Audience: everything, From: records[5].At}, "7 6 5"},
+		"just after":     {trace.ListQuery{User: ann, Audience: everything, From: records[5].At.Add(1)}, "7 6"},
+		"before":         {trace.ListQuery{User: ann, Audience: everything, Before: records[2].At}, "1 0"},
+		"just before":    {trace.ListQuery{User: ann, Audience: everything, Before: records[2].At.Add(1)}, "2 1 0"},
+		"between":        {trace.ListQuery{User: ann, Audience: everything, From: records[2].At, Before: records[4].At, Kind: trace.KindRetrieve}, "3 2"},
+		"another user":   {trace.ListQuery{User: ben, Audience: everything}, "ben"},
+		"without a user": {trace.ListQuery{User: nobody, Audience: everything}, "nobody"},
 	} {
 		if got := s.list(test.q); got != test.want {
 			s.Errorf("%s: %q, want %q", name, got, test.want)
@@ -226,7 +226,7 @@ func testList(s *suite) {
 	}
 }
 
-// testListPages: pages hold every record once, also when several calls began at the same time.
+// testListPages: Pages return every record once, also if several calls began at the same time.
 func testListPages(s *suite) {
 	var want []string
 	for i := range 7 {
@@ -257,7 +257,7 @@ func testListPages(s *suite) {
 	}
 	_, _, err := s.store.List(s.Context(), trace.ListQuery{User: ann, Audience: memory.Everything(), Limit: 2, After: "x"})
 	if invalid := (*memory.InvalidError)(nil); !errors.As(err, &invalid) {
-		s.Errorf("a page token of nobody: %v", err)
+		s.Errorf("an invalid page token: %v", err)
 	}
 }
 
@@ -272,9 +272,9 @@ func (s *suite) prune(before time.Time, keep, limit int) int64 {
 
 func testPrune(s *suite) {
 	if n := s.prune(t0, 0, 10); n != 0 {
-		s.Errorf("pruned %d of nothing", n)
+		s.Errorf("pruned %d of an empty store", n)
 	}
-	// Not in the order in which they are stored.
+	// The order of storing differs from that of time.
 	for _, i := range []int{3, 0, 5, 1, 4, 2} {
 		user := ann
 		if i%2 == 1 {
@@ -285,22 +285,22 @@ func testPrune(s *suite) {
 	both := func(want string) {
 		s.Helper()
 		if got := s.left(ann) + "|" + s.left(ben); got != want {
-			s.Errorf("left %q, want %q", got, want)
+			s.Errorf("%q remain, want %q", got, want)
 		}
 	}
 	if n := s.prune(t0, 6, 10); n != 0 {
-		s.Errorf("pruned %d of what is neither old nor too much", n)
+		s.Errorf("pruned %d within age and number", n)
 	}
 	if n := s.prune(t0.Add(2*time.Minute), 6, 1); n != 1 {
 		s.Errorf("pruned %d", n)
 	}
 	both("2 4|1 3 5")
 	if n := s.prune(t0.Add(2*time.Minute), 6, 10); n != 1 {
-		s.Errorf("pruned %d of what is too old", n)
+		s.Errorf("pruned %d by age", n)
 	}
 	both("2 4|3 5")
 	if n := s.prune(t0, 3, 10); n != 1 {
-		s.Errorf("pruned %d of what is too much", n)
+		s.Errorf("pruned %d by number", n)
 	}
 	both("4|3 5")
 	if n := s.prune(t0.Add(5*time.Minute), 2, 10); n != 2 {
@@ -313,7 +313,7 @@ func testPrune(s *suite) {
 	both("|")
 }
 
-// testPruneWithGaps: deleted records do not count.
+// testPruneWithGaps: Deleted records do not count.
 func testPruneWithGaps(s *suite) {
 	for i := range 10 {
 		user := ann
@@ -326,10 +326,10 @@ func testPruneWithGaps(s *suite) {
 		s.Fatal(err)
 	}
 	if n := s.prune(t0, 4, 10); n != 0 {
-		s.Errorf("pruned %d although there are no more than are kept", n)
+		s.Errorf("pruned %d although the number is within the limit", n)
 	}
 	if n := s.prune(t0, 3, 10); n != 1 || s.left(ann) != "1 8 9" {
-		s.Errorf("pruned %d, left %q", n, s.left(ann))
+		s.Errorf("pruned %d, %q remain", n, s.left(ann))
 	}
 }
 
@@ -344,10 +344,10 @@ func testForget(s *suite) {
 		s.Errorf("forgot %d, %v", n, err)
 	}
 	if got := s.left(ann) + s.left(ben) + s.left(elsewhere) + s.left(nobody); got != "abc" {
-		s.Errorf("left %q", got)
+		s.Errorf("%q remain", got)
 	}
 	if n, err := s.store.Forget(s.Context(), ann); n != 0 || err != nil {
-		s.Errorf("forgot %d again, %v", n, err)
+		s.Errorf("forgot %d the second time, %v", n, err)
 	}
 }
 
@@ -365,9 +365,9 @@ func testForgetSession(s *suite) {
 		s.Errorf("forgot %d, %v", n, err)
 	}
 	if n, err := s.store.ForgetSession(s.Context(), ann.Namespace, "", lobby); n != 0 || err != nil {
-		s.Errorf("forgot %d of no session, %v", n, err)
+		s.Errorf("forgot %d of an unknown session, %v", n, err)
 	}
 	if got := s.left(ann) + "|" + s.left(ben) + "|" + s.left(elsewhere) + "|" + s.left(nobody); got != "3 4||5|6" {
-		s.Errorf("left %q", got)
+		s.Errorf("%q remain", got)
 	}
 }

@@ -48,7 +48,7 @@ type suite struct {
 	Stores
 }
 
-// call is one of a model.
+// call returns a model call.
 func call(at time.Time, namespace, part, model string) usage.Call {
 	return usage.Call{At: at, Namespace: namespace, Part: part, Model: model, InputTokens: 7, OutputTokens: 3, Latency: 1500 * time.Microsecond}
 }
@@ -68,7 +68,7 @@ func (s *suite) want(namespace string, since time.Time, want ...usage.Sum) {
 	}
 }
 
-// sum is that of so many calls, none of which failed.
+// sum returns the sum of so many successful calls.
 func sum(day, part, model string, calls int64) usage.Sum {
 	return usage.Sum{
 		Day: day, Part: part, Model: model, Calls: calls, InputTokens: 7 * calls, OutputTokens: 3 * calls,
@@ -76,7 +76,7 @@ func sum(day, part, model string, calls int64) usage.Sum {
 	}
 }
 
-// testAddsUp: calls add up by namespace, part and model. A failed call counts with what it took.
+// testAddsUp: Calls add up by namespace, part and model. A failed call counts with its tokens.
 func testAddsUp(s *suite) {
 	s.want(site, t0)
 	s.add()
@@ -97,7 +97,7 @@ func testAddsUpConcurrently(s *suite) {
 	for i := range 8 {
 		writers.Go(func() {
 			for range 5 {
-				// In different orders, which must not make two writers wait for each other.
+				// In different orders, which must not deadlock two writers.
 				calls := []usage.Call{call(t0, site, "decision", "a"), call(t0, site, "decision", "b")}
 				if i%2 == 1 {
 					slices.Reverse(calls)
@@ -112,7 +112,7 @@ func testAddsUpConcurrently(s *suite) {
 	s.want(site, t0, sum("2026-11-20", "decision", "a", 40), sum("2026-11-20", "decision", "b", 40))
 }
 
-// testDays: a day is that of UTC, and a period includes the whole first day.
+// testDays: A day is one of UTC, and a period includes its whole first day.
 func testDays(s *suite) {
 	midnight := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 	shanghai := time.FixedZone("", 8*3600)
@@ -129,7 +129,7 @@ func testDays(s *suite) {
 	s.want(site, midnight.Add(48*time.Hour))
 }
 
-// testOrder: names are ordered by their bytes.
+// testOrder: Names are ordered by their bytes.
 func testOrder(s *suite) {
 	var want []usage.Sum
 	for _, part := range []string{"Part", "part", "part two", "part_two", "é"} {
@@ -144,7 +144,7 @@ func testOrder(s *suite) {
 	s.want(site, t0, want...)
 }
 
-// testNames: names of namespaces, parts and models are compared byte by byte.
+// testNames: Names of namespaces, parts and models are compared byte by byte.
 func testNames(s *suite) {
 	for i, text := range storetest.Texts() {
 		s.add(call(t0.AddDate(0, 0, i), fmt.Sprint("n", i), text, text), call(t0, text+"n", "part", "model"))

@@ -20,12 +20,12 @@ import (
 	storelocal "github.com/memsidecar/memsidecar/internal/vectorstore/local"
 )
 
-// flaky is an embedder that can be told to fail.
+// flaky is an embedder that fails on demand.
 type flaky struct {
 	embed.Embedder
 	mu     sync.Mutex
 	err    error
-	refuse string // a text that is never taken
+	refuse string // a text that is always refused
 	calls  int
 }
 
@@ -43,7 +43,7 @@ func (f *flaky) Embed(ctx context.Context, purpose embed.Purpose, texts []string
 		return nil, f.err
 	}
 	if slices.Contains(texts, f.refuse) {
-		return nil, errors.New("this text is not taken")
+		return nil, errors.New("the text is refused")
 	}
 	return f.Embedder.Embed(ctx, purpose, texts)
 }
@@ -102,7 +102,7 @@ func remember(t *testing.T, v *backfill.Vectorizer, store *storelocal.Store, tex
 	}
 }
 
-// similar counts the memories that a vector search finds.
+// similar returns the number of memories that a vector search finds.
 func similar(t *testing.T, e embed.Embedder, store *storelocal.Store) int {
 	t.Helper()
 	query, err := e.Embed(t.Context(), embed.ForQuery, []string{"tea"})
@@ -133,8 +133,9 @@ func use(t *testing.T, store *storelocal.Store, e embed.Embedder, wantComplete, 
 	}
 }
 
-// TestEmbedderAway: what is stored while the embedder is away is found by keywords at once, and by vectors once it is back.
-func TestEmbedderAway(t *testing.T) {
+// TestEmbedderOutageDelaysOnlyVectors: Memories stored during an embedder outage are found by keywords immediately, and by vectors after
+// its recovery.
+func TestEmbedderOutageDelaysOnlyVectors(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		storage, store := open(t, dir)
@@ -157,7 +158,7 @@ func TestEmbedderAway(t *testing.T) {
 		calls := e.calls
 		time.Sleep(6 * time.Second)
 		if e.calls != calls {
-			t.Error("asked again while the breaker lets no call through")
+			t.Error("called again before the breaker admits a call")
 		}
 		e.fail(nil)
 		time.Sleep(time.Minute)
@@ -172,9 +173,9 @@ func TestEmbedderAway(t *testing.T) {
 	})
 }
 
-// TestModelChanged: after a change of model everything is embedded anew, across a stop in the middle, and the vectors of
-// the old model are deleted.
-func TestModelChanged(t *testing.T) {
+// TestModelChangeReplacesAllVectors: After a change of model everything is embedded again, also across a restart, and the old model's
+// vectors are deleted.
+func TestModelChangeReplacesAllVectors(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		storage, store := open(t, dir)
@@ -210,13 +211,13 @@ func TestModelChanged(t *testing.T) {
 		}
 		use(t, store, next, true, false)
 		if n, err := store.CountMissing(t.Context(), old.Fingerprint().String()); err != nil || n != 200 {
-			t.Errorf("%d memories lack the old vectors, %v; want all 200: they are of no use any more", n, err)
+			t.Errorf("%d memories lack the old vectors, %v; want all 200", n, err)
 		}
 	})
 }
 
-// TestRefusedText: a text that the embedder does not take keeps neither itself nor the others from the rest.
-func TestRefusedText(t *testing.T) {
+// TestRefusedTextDelaysNoOther: A text that the embedder refuses does not delay the others, and is embedded once it is accepted.
+func TestRefusedTextDelaysNoOther(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		storage, store := open(t, dir)
@@ -234,7 +235,7 @@ func TestRefusedText(t *testing.T) {
 			t.Errorf("progress is %+v", p)
 		}
 		if n := similar(t, e, store); n != 4 {
-			t.Errorf("vectors find %d, want the 4 that are taken", n)
+			t.Errorf("vectors find %d, want the 4 accepted", n)
 		}
 		e.mu.Lock()
 		e.refuse = ""
@@ -242,13 +243,13 @@ func TestRefusedText(t *testing.T) {
 		time.Sleep(2 * time.Hour)
 		synctest.Wait()
 		if n := similar(t, e, store); n != 5 {
-			t.Errorf("vectors find %d after the embedder takes it", n)
+			t.Errorf("vectors find %d after the embedder accepts it", n)
 		}
 	})
 }
 
-// TestChunks: a long text matches by its best part.
-func TestChunks(t *testing.T) {
+// TestLongTextMatchesByItsBestChunk: A long text matches by its best chunk.
+func TestLongTextMatchesByItsBestChunk(t *testing.T) {
 	storage, store := open(t, t.TempDir())
 	defer closed(t, storage)
 	e := newFlaky(t, 256)

@@ -22,12 +22,13 @@ func newTestIndex(t *testing.T) *index {
 	return x
 }
 
-// TestIndexSize: an index that is emptied counts what an empty one does, so that the cache's sum does not drift.
-func TestIndexSize(t *testing.T) {
+// TestEmptiedIndexHasTheSizeOfAnEmptyOne: An index whose memories are all removed has the size of an empty one, so that the cache's sum
+// stays correct.
+func TestEmptiedIndexHasTheSizeOfAnEmptyOne(t *testing.T) {
 	ctx := t.Context()
 	x := newTestIndex(t)
 	if x.size() != indexOverhead {
-		t.Errorf("an empty index counts %d, want %d", x.size(), indexOverhead)
+		t.Errorf("an empty index has the size %d, want %d", x.size(), indexOverhead)
 	}
 	chunks := func(n int) *vectorstore.Embedding {
 		return &vectorstore.Embedding{Fingerprint: testFingerprint, Chunks: [][]float32{{1, 2, 3}, {0, 0, 0}, {3, 2, 1}}[:n]}
@@ -69,7 +70,7 @@ func TestIndexSize(t *testing.T) {
 
 func person(i int) memory.User { return memory.User{Namespace: "test", ID: fmt.Sprint(i)} }
 
-// counted checks the cache's sum against what its entries say, and returns whose indexes are in it.
+// counted checks the cache's sum against its entries, and returns the users whose indexes are cached.
 func (c *cache) counted(t *testing.T) map[memory.User]bool {
 	t.Helper()
 	c.mu.Lock()
@@ -81,10 +82,10 @@ func (c *cache) counted(t *testing.T) map[memory.User]bool {
 		sum += e.bytes
 	}
 	if sum != c.bytes || c.recent.Len() != len(c.entries) {
-		t.Errorf("%d bytes are counted, the entries have %d; %d are in order of use, %d known", c.bytes, sum, c.recent.Len(), len(c.entries))
+		t.Errorf("%d bytes are counted, the entries have %d; %d are ordered by use, of %d", c.bytes, sum, c.recent.Len(), len(c.entries))
 	}
 	if c.bytes > c.budget && len(c.entries) > 1 {
-		t.Errorf("%d entries occupy %d bytes, more than %d", len(c.entries), c.bytes, c.budget)
+		t.Errorf("%d entries have %d bytes, more than %d", len(c.entries), c.bytes, c.budget)
 	}
 	return users
 }
@@ -117,7 +118,7 @@ func TestEviction(t *testing.T) {
 	use(3)
 	holds(1, 2, 3)
 	use(1)
-	use(4) // in place of the one that was not used for the longest time
+	use(4) // replaces the least recently used one
 	holds(1, 3, 4)
 	use(2)
 	holds(1, 2, 4)
@@ -126,13 +127,13 @@ func TestEviction(t *testing.T) {
 	}
 
 	use(4)
-	c.change(person(4), func(x *index) error { // grows beyond everything: then it is alone, but stays
+	c.change(person(4), func(x *index) error { // larger than the budget: it evicts all others and stays
 		return x.put(ctx, memory.Memory{ID: "a", Text: "tea"}, &vectorstore.Embedding{Fingerprint: testFingerprint, Chunks: [][]float32{oneHot(4000)}})
 	})
 	holds(4)
 	c.change(person(4), func(x *index) error { return x.remove(ctx, "a") })
 	use(1)
-	holds(1, 4) // there is room again
+	holds(1, 4) // enough room again
 	c.change(person(1), func(*index) error { return fmt.Errorf("broken") })
 	holds(4)
 	c.change(person(9), func(*index) error { t.Error("there is nothing to change"); return nil })
@@ -150,7 +151,7 @@ func oneHot(n int) []float32 {
 	return v
 }
 
-// TestAccountingUnderLoad: whatever happens at once, the sum stays right.
+// TestAccountingUnderLoad: The sum stays correct under concurrent use.
 func TestAccountingUnderLoad(t *testing.T) {
 	ctx := t.Context()
 	c := newCache(4 * indexOverhead)
@@ -186,7 +187,7 @@ func TestAccountingUnderLoad(t *testing.T) {
 		})
 	}
 	tasks.Wait()
-	// A last use settles what a load left over.
+	// The next use corrects what a concurrent load left.
 	if _, err := c.get(ctx, person(99), func(context.Context) (*index, error) { return newIndex(testFingerprint) }); err != nil {
 		t.Fatal(err)
 	}
@@ -196,6 +197,6 @@ func TestAccountingUnderLoad(t *testing.T) {
 	}
 	c.forget(person(99))
 	if c.bytes != 0 {
-		t.Errorf("%d bytes are counted for nothing", c.bytes)
+		t.Errorf("an empty cache counts %d bytes", c.bytes)
 	}
 }

@@ -24,7 +24,7 @@ type index struct {
 	bytes  int64     // estimated size of the index
 }
 
-// Bytes that Go and chromem use in addition to the payload, as measured by TestSizeIsTrue.
+// Bytes that Go and chromem use in addition to the payload, as measured by TestSizeMatchesTheHeap.
 const (
 	indexOverhead    = 1400 // an empty index with its collections, its maps and its place in the cache
 	documentOverhead = 650  // a memory with its map entries and the headers of its strings

@@ -12,8 +12,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 )
 
-// TestSearchIsComplete: however many chunks memories have and whatever the filter leaves out, a search returns the nearest
-// memories up to its limit. Chromem is asked for no more than it takes, and this is where too little would show.
+// TestSearchIsComplete: Whatever memories' numbers of chunks and the filter, a search returns the nearest memories up to its limit. It
+// would fail if too few chunks were requested of chromem.
 func TestSearchIsComplete(t *testing.T) {
 	ctx := t.Context()
 	random := rand.New(rand.NewPCG(1, 2))
@@ -75,8 +75,8 @@ func scores(hits []vectorstore.Hit) (s []float64) {
 	return s
 }
 
-// TestExpiresByItself: time passes without a write, and whoever searches finds what holds then and no more.
-func TestExpiresByItself(t *testing.T) {
+// TestSearchExcludesExpiredMemories: Without a write, a search finds only memories that are active at its time.
+func TestSearchExcludesExpiredMemories(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, everything := t.Context(), vectorstore.Filter{Audience: memory.Everything()}
 		x := newTestIndex(t)
@@ -96,16 +96,16 @@ func TestExpiresByItself(t *testing.T) {
 			for filter, want := range map[*vectorstore.Filter]int{&everything: left, &past: 4 - left} {
 				byVector, err := x.searchVector(ctx, []float32{1, 0, 0}, *filter, 10)
 				if err != nil || len(byVector) != want {
-					t.Errorf("%d are left: %d by vector, %v, want %d", left, len(byVector), err, want)
+					t.Errorf("%d are active: %d by vector, %v, want %d", left, len(byVector), err, want)
 				}
 				byKeyword, err := x.searchKeyword(ctx, "appointment", *filter, 10)
 				if err != nil || len(byKeyword) != want {
-					t.Errorf("%d are left: %d by keyword, %v, want %d", left, len(byKeyword), err, want)
+					t.Errorf("%d are active: %d by keyword, %v, want %d", left, len(byKeyword), err, want)
 				}
 			}
-			// What is over weighs nothing in the statistics of what holds.
+			// Expired memories do not count in the statistics of active ones.
 			if x.active.keywords.documents != left || x.active.embedded != left || x.past.vectors.Count() != 2*(4-left) {
-				t.Errorf("%d are left: %d documents, %d embedded, %d vectors of the past", left, x.active.keywords.documents,
+				t.Errorf("%d are active: %d documents, %d embedded, %d vectors of the past", left, x.active.keywords.documents,
 					x.active.embedded, x.past.vectors.Count())
 			}
 			time.Sleep(time.Hour)

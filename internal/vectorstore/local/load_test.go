@@ -17,13 +17,13 @@ import (
 	"github.com/memsidecar/memsidecar/internal/vectorstore/vectorstoretest"
 )
 
-// tapped is a database whose reads a test can look at and hold up.
+// tapped is a database whose reads a test can count and block.
 type tapped struct {
 	sqldb.Access
 	reads atomic.Int64
-	// read is called in place of each read. Nil reads.
+	// read replaces each read. Nil reads normally.
 	read func(read func() error) error
-	// written is called after each commit, before the writer learns of it. Nil does nothing.
+	// written is called after each commit, before the writer returns. Nil does nothing.
 	written func()
 }
 
@@ -82,8 +82,8 @@ func finds(t *testing.T, s *local.Store, want ...string) {
 	}
 }
 
-// TestLoadedOnce: what was loaded is searched without the database, and kept up to date by writes.
-func TestLoadedOnce(t *testing.T) {
+// TestIndexIsLoadedOnce: A loaded index is searched without the database and updated by writes.
+func TestIndexIsLoadedOnce(t *testing.T) {
 	db, s := newTapped(t)
 	add(t, s, "tea")
 	finds(t, s, "tea")
@@ -99,15 +99,15 @@ func TestLoadedOnce(t *testing.T) {
 	}
 }
 
-// TestFailedLoad: it is told, and tried again at once by the next search.
-func TestFailedLoad(t *testing.T) {
+// TestFailedLoadIsRetried: The search returns the error, and the next search immediately loads again.
+func TestFailedLoadIsRetried(t *testing.T) {
 	db, s := newTapped(t)
 	add(t, s, "tea")
-	away := errors.New("away")
-	for range 100 { // an entry that is dropped too late is met only now and then
+	outage := errors.New("unavailable")
+	for range 100 { // the race is rare
 		s.Reset()
-		db.read = func(func() error) error { return away }
-		if _, err := search(t.Context(), s); !errors.Is(err, away) {
+		db.read = func(func() error) error { return outage }
+		if _, err := search(t.Context(), s); !errors.Is(err, outage) {
 			t.Fatalf("got %v", err)
 		}
 		db.read = nil
@@ -116,15 +116,14 @@ func TestFailedLoad(t *testing.T) {
 	s.Reset()
 	db.read = func(func() error) error { panic("oops") }
 	if _, err := search(t.Context(), s); err == nil {
-		t.Error("the panic was swallowed")
+		t.Error("the panic was lost")
 	}
 	db.read = nil
 	finds(t, s, "tea")
 }
 
-// TestWriteWhileLoading: a write that is committed after the rows were read, and before the index can be searched, is not
-// missed.
-func TestWriteWhileLoading(t *testing.T) {
+// TestWriteDuringLoadIsFound: A search finds writes that were committed after the load read the rows.
+func TestWriteDuringLoadIsFound(t *testing.T) {
 	db, s := newTapped(t)
 	add(t, s, "tea")
 	haveRead, goOn := make(chan struct{}), make(chan struct{})
@@ -159,8 +158,8 @@ func TestWriteWhileLoading(t *testing.T) {
 	}
 }
 
-// TestForgetWhileLoading: an index that was being loaded when its user was forgotten is not searched afterwards.
-func TestForgetWhileLoading(t *testing.T) {
+// TestForgetDuringLoadDiscardsTheIndex: If a user is forgotten while their index is loaded, that index is not searched.
+func TestForgetDuringLoadDiscardsTheIndex(t *testing.T) {
 	db, s := newTapped(t)
 	add(t, s, "tea")
 	haveRead, goOn := make(chan struct{}), make(chan struct{})
@@ -190,8 +189,7 @@ func TestForgetWhileLoading(t *testing.T) {
 	finds(t, s)
 }
 
-// TestWritesReachTheIndexInOrder: a writer that is slow to come back from its commit must not put what it wrote over what
-// was written after it.
+// TestWritesReachTheIndexInOrder: A writer that is slow after its commit does not overwrite a later write in the index.
 func TestWritesReachTheIndexInOrder(t *testing.T) {
 	db, s := newTapped(t)
 	add(t, s, "tea")
@@ -218,7 +216,7 @@ func TestWritesReachTheIndexInOrder(t *testing.T) {
 			mention()
 			secondDone.Store(true)
 		})
-		for i := 0; i < 50_000 && !secondDone.Load(); i++ { // it waits for the first; if it did not, this is time enough
+		for i := 0; i < 50_000 && !secondDone.Load(); i++ { // the second waits for the first; if it did not, this would be time enough
 			runtime.Gosched()
 		}
 		close(goOn)
@@ -235,8 +233,8 @@ func TestWritesReachTheIndexInOrder(t *testing.T) {
 	}
 }
 
-// TestSharedLoad: callers that come at once share one load, and it goes on when one of them gives up.
-func TestSharedLoad(t *testing.T) {
+// TestConcurrentCallersShareOneLoad: Simultaneous callers share one load, which continues when one of them gives up.
+func TestConcurrentCallersShareOneLoad(t *testing.T) {
 	db, s := newTapped(t)
 	add(t, s, "tea")
 	loading, goOn := make(chan struct{}), make(chan struct{})
@@ -267,7 +265,7 @@ func TestSharedLoad(t *testing.T) {
 	}
 }
 
-func TestForeignPageToken(t *testing.T) {
+func TestInvalidPageToken(t *testing.T) {
 	_, s := newTapped(t)
 	add(t, s, "tea")
 	for _, token := range []string{"x", "1", "1.", ".1", "1.2.3", "1.x", "99999999999999999999.1", " 1.2", "1,2"} {
@@ -279,8 +277,8 @@ func TestForeignPageToken(t *testing.T) {
 	}
 }
 
-// TestStorageAway: every method says so, and works again when storage does.
-func TestStorageAway(t *testing.T) {
+// TestStorageOutageIsReported: Every method reports a storage outage, and works after the recovery.
+func TestStorageOutageIsReported(t *testing.T) {
 	db := openStorage(t, t.TempDir())
 	s := newStore(db, tiny)
 	add(t, s, "tea")

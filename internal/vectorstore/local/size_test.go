@@ -13,7 +13,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 )
 
-// statement is a text like those that are stored; different numbers give different ones.
+// statement returns a realistic text, a different one for each number.
 func statement(n int) string {
 	english := strings.Fields("jazz peanuts tea bikes chess cameras pottery bread houseplants games shoes paints espresso trains scarves")
 	chinese := strings.Fields("爵士唱片 花生 绿茶 山地车 围棋书 胶片相机 陶器 酸面包 盆栽 桌游 跑鞋 油画颜料 咖啡 火车模型 羊毛围巾")
@@ -24,7 +24,7 @@ func statement(n int) string {
 	return fmt.Sprintf("用户去年在第%d次旅行时买了%s，还打算明年春天和姐姐一起学%s。", n, chinese[thing], chinese[n/26%len(english)])
 }
 
-// fill makes the index of a user as load does.
+// fill builds a user's index as load does.
 func fill(t *testing.T, user, memories, dimensions int) *index {
 	t.Helper()
 	x, err := newIndex("test")
@@ -55,7 +55,7 @@ func fill(t *testing.T, user, memories, dimensions int) *index {
 	return x
 }
 
-// heap is how many bytes are in use.
+// heap returns how many bytes are in use.
 func heap() int64 {
 	runtime.GC()
 	runtime.GC()
@@ -64,8 +64,8 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// TestSizeIsTrue: what an index is counted with is what it occupies. The budget of all indexes rests on it.
-func TestSizeIsTrue(t *testing.T) {
+// TestSizeMatchesTheHeap: The counted size of an index is the memory that it occupies. The budget depends on it.
+func TestSizeMatchesTheHeap(t *testing.T) {
 	for _, c := range []struct{ users, memories, dimensions int }{{1000, 10, 256}, {100, 100, 256}, {10, 1000, 768}} {
 		before := heap()
 		var counted int64

@@ -19,8 +19,8 @@ import (
 func TestMain(m *testing.M) { leaks.Main(m) }
 
 const (
-	roomy = 1 << 30 // nothing is ever evicted
-	tiny  = 1       // whatever is not in use is evicted
+	roomy = 1 << 30 // nothing is evicted
+	tiny  = 1       // every unused index is evicted
 )
 
 func openStorage(t *testing.T, dir string) *sqlite.Storage {
@@ -41,7 +41,7 @@ func newStore(db sqldb.Access, budget int64) *local.Store {
 	return local.New(db, local.Options{Fingerprint: vectorstoretest.Fingerprint, IndexBudget: budget})
 }
 
-// TestConformance runs with room for everything and with room for nothing: the answers must be the same.
+// TestConformance runs the suite with an unlimited and with an empty cache: the results must be the same.
 func TestConformance(t *testing.T) {
 	empty := t.TempDir()
 	if err := openStorage(t, empty).Close(); err != nil {
@@ -50,7 +50,7 @@ func TestConformance(t *testing.T) {
 	for name, budget := range map[string]int64{"roomy": roomy, "tiny": tiny} {
 		t.Run(name, func(t *testing.T) {
 			vectorstoretest.Run(t, func(t *testing.T) vectorstore.Store {
-				// A copy: making the tables takes most of the time of a test.
+				// A copy: creating the tables takes most of a test's time.
 				dir := t.TempDir()
 				if err := os.CopyFS(dir, os.DirFS(empty)); err != nil {
 					t.Fatal(err)
@@ -75,7 +75,7 @@ func TestReopen(t *testing.T) {
 	})
 }
 
-// TestDeletedTextIsGone: also what an edit overwrote, and what reasons quote.
+// TestDeletedTextIsGone: A deleted text is not on the disk, also if an edit overwrote it or a reason quotes it.
 func TestDeletedTextIsGone(t *testing.T) {
 	dir := t.TempDir()
 	db := openStorage(t, dir)
@@ -116,6 +116,6 @@ func TestDeletedTextIsGone(t *testing.T) {
 		t.Fatalf("purged %t, %v", done, err)
 	}
 	if names := leftover.In(t, dir, "xylophone"); names != nil {
-		t.Errorf("it is still in %q", names)
+		t.Errorf("the text is still in %q", names)
 	}
 }

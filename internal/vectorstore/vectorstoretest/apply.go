@@ -36,7 +36,7 @@ func testApplyKeepsEverything(s *suite) {
 		LastSaidAt: time.Date(9999, 12, 31, 23, 59, 59, 999_999_000, time.UTC),
 	}
 	entries := []vectorstore.Entry{s.entry(full, 1, 0, 0), s.entry(bare, 0, 1, 0)}
-	// A store need not keep nanoseconds or zones; but what it answers is what it keeps.
+	// A store may drop nanoseconds and zones, but it must return what it stores.
 	entries[0].Memory.ObservedAt = full.ObservedAt.Add(789).In(time.FixedZone("elsewhere", 3600))
 	full.User, bare.User = ann, ann
 	for i, a := range s.apply(ann, entries...) {
@@ -52,7 +52,7 @@ func testApplyKeepsEverything(s *suite) {
 		s.Errorf("listed %+v", seen)
 	}
 	if applied := s.apply(ann); len(applied) != 0 {
-		s.Errorf("nothing applied gave %+v", applied)
+		s.Errorf("an empty batch returned %+v", applied)
 	}
 }
 
@@ -74,7 +74,7 @@ func testApplyOnce(s *suite) {
 		s.Errorf("reinforced %+v", first[1].Memory)
 	}
 
-	for i := range entries { // a job that runs again may have come to other words
+	for i := range entries { // a repeated job may have found other words
 		entries[i].Memory.ID = "mem_other"
 		entries[i].Memory.Text = "something else"
 	}
@@ -86,7 +86,7 @@ func testApplyOnce(s *suite) {
 			}
 		}
 		if d := diff(s.snapshot(ann), before); d != "" {
-			s.Errorf("applied again: %s", d)
+			s.Errorf("applying again changed: %s", d)
 		}
 	}
 
@@ -122,11 +122,11 @@ func testLeftDeleted(s *suite) {
 		s.Errorf("got %+v", a)
 	}
 	if seen := s.snapshot(ann); len(seen) != 0 {
-		s.Errorf("it is back: %+v", seen)
+		s.Errorf("it was restored: %+v", seen)
 	}
 	e.StatementID = "said once more"
 	if a := s.apply(ann, e)[0]; a.Action != memory.ActionAdded {
-		s.Errorf("said once more: %+v", a)
+		s.Errorf("said again: %+v", a)
 	}
 	s.is("search", idsOf(s.byVector(ann, everything(), 1, 0, 0)), e.Memory.ID)
 }
@@ -160,7 +160,7 @@ func testReinforce(s *suite) {
 			s.Errorf("weaker: %s", d)
 		}
 		if hits := s.byVector(user, everything(), 1, 0, 0); len(hits) != 1 || hits[0].Score < 0.999 || hits[0].Memory.Mentions != 3 {
-			s.Errorf("the embedding is not as it was: %+v", hits)
+			s.Errorf("the embedding changed: %+v", hits)
 		}
 		s.snapshot(user)
 	}
@@ -178,7 +178,7 @@ func testUnchanged(s *suite) {
 		s.Errorf("stored: %s", d)
 	}
 	sameID := s.entry(s.memory("plays the cello"), 0, 0, 1)
-	sameID.Memory.ID = known.ID // for example an import that is repeated after the text was corrected
+	sameID.Memory.ID = known.ID // for example a repeated import after the text was corrected
 	if a := s.apply(ann, sameID)[0]; a.Action != memory.ActionUnchanged || a.Memory.Text != known.Text {
 		s.Errorf("the same id with another text: %+v", a)
 	}
@@ -222,7 +222,7 @@ func testKnownPerVisibility(s *suite) {
 			s.Errorf("%d: from %+v it was %s, want %s", i, c.channel, a.Action, c.want)
 		}
 		if a.Memory.Channel.VisibilityKey() != c.channel.VisibilityKey() {
-			s.Errorf("%d: from %+v it became known for %+v", i, c.channel, a.Memory.Channel)
+			s.Errorf("%d: from %+v it became visible in %+v", i, c.channel, a.Memory.Channel)
 		}
 	}
 }
@@ -263,7 +263,7 @@ func testPayloadHash(s *suite) {
 		if _, err := s.store.Apply(s.Context(), ann, []vectorstore.Entry{other}); !isInvalid(err, "request_id") {
 			s.Errorf("with hash %v: %v", hash, err)
 		}
-		if a := s.apply(ben, other)[0]; a.Action == memory.ActionLeftDeleted { // a StatementID is its user's own
+		if a := s.apply(ben, other)[0]; a.Action == memory.ActionLeftDeleted { // a statement's id is unique within its user
 			s.Errorf("for another person: %+v", a)
 		}
 		s.forget(ben)
@@ -299,7 +299,7 @@ func testAllOrNone(s *suite) {
 			s.Errorf("got %v", err)
 		}
 		if d := diff(s.snapshot(user), before); d != "" {
-			s.Errorf("some of it is stored: %s", d)
+			s.Errorf("part of the batch is stored: %s", d)
 		}
 		s.is("search", idsOf(s.byKeyword(user, everything(), "cello")))
 		if applied := s.apply(user, mention, added); applied[0].Memory.Mentions != 2 || applied[1].Action != memory.ActionAdded {

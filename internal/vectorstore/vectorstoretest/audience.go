@@ -11,7 +11,7 @@ import (
 
 func audienceTests() []test { return []test{{"Audience", testAudience}} }
 
-// testAudience: who may see what, with every method that takes an audience.
+// testAudience: Every method with an audience returns and changes only what the audience sees.
 func testAudience(s *suite) {
 	channels := map[string]memory.Channel{
 		"unset":        {},
@@ -42,7 +42,7 @@ func testAudience(s *suite) {
 	} {
 		s.Run(c.name, func(t *testing.T) {
 			s := &suite{T: t, store: s.store}
-			// The texts differ, because a text is stored once a visibility.
+			// The texts differ, because a text is stored once for each visibility.
 			names := map[string]string{} // by id
 			var all []memory.Memory
 			for name, channel := range channels {
@@ -51,7 +51,7 @@ func testAudience(s *suite) {
 				names[m.ID] = name
 				all = append(all, s.add(ann, m, 1, 1, 0))
 			}
-			defer s.forget(ann) // for the next round
+			defer s.forget(ann) // for the next case
 			seen := func(list []string) []string {
 				for i, id := range list {
 					list[i] = names[id]
@@ -65,7 +65,7 @@ func testAudience(s *suite) {
 			s.is("SearchKeyword", seen(idsOf(s.byKeyword(ann, filter, "tea"))), c.sees...)
 			one, err := s.store.SearchVector(s.Context(), ann, Fingerprint, []float32{1, 1, 0}, filter, 1)
 			if want := min(1, len(c.sees)); err != nil || len(one) != want {
-				s.Errorf("what is not seen takes the place of what is: %d hits, %v", len(one), err)
+				s.Errorf("invisible memories displace visible ones: %d hits, %v", len(one), err)
 			}
 
 			for _, m := range all {
@@ -75,7 +75,7 @@ func testAudience(s *suite) {
 	}
 }
 
-// touch gets, changes and deletes one of ann's memories, which the audience may do or not.
+// touch gets, changes and deletes one of ann's memories, which the audience may or may not see.
 func (s *suite) touch(m memory.Memory, audience memory.Audience, visible bool) {
 	s.Helper()
 	check := func(method string, err error) {

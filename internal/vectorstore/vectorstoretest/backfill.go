@@ -21,7 +21,7 @@ type Stores struct {
 	Close    func() // makes the storage unavailable
 }
 
-// another is a fingerprint that is not in use at first.
+// another is a fingerprint that is not used at first.
 const another = "test/another/3"
 
 // backfillSuite is one test of vectorstore.Backfill.
@@ -111,8 +111,8 @@ func (s *backfillSuite) set(user memory.User, id, text string, e vectorstore.Emb
 	}
 }
 
-// testUseFingerprint: a fingerprint is complete while no memory lacks vectors of it. After another one was in use, a pass has to check it
-// again.
+// testUseFingerprint: A fingerprint is complete while every memory has vectors of it. After another one was used, a new pass has to check
+// it.
 func testUseFingerprint(s *backfillSuite) {
 	s.wantUse(Fingerprint, true, false) // there is nothing to embed
 	s.wantUse(Fingerprint, true, false)
@@ -127,7 +127,7 @@ func testUseFingerprint(s *backfillSuite) {
 	s.wantUse(Fingerprint, false, false)
 }
 
-// testMissing: memories of all users and of any status are returned, except withdrawn ones.
+// testMissing: Memories of all users and of any status are returned, except withdrawn ones.
 func testMissing(s *backfillSuite) {
 	s.wantMissing(Fingerprint, 10)
 	var want []string
@@ -163,14 +163,14 @@ func testMissing(s *backfillSuite) {
 
 func testMissingKeepsTexts(s *backfillSuite) {
 	var want []string
-	for _, text := range storetest.Texts()[1:] { // the first is empty, which no memory's text is
+	for _, text := range storetest.Texts()[1:] { // no memory has the first one, which is empty
 		m := s.add(ann, s.memory(text))
 		want = append(want, "ann "+m.ID+" "+text)
 	}
 	s.wantMissing(Fingerprint, 3, want...)
 }
 
-// testSetEmbeddings: the vectors of one fingerprint replace earlier ones of the same, and searches see them.
+// testSetEmbeddings: New vectors replace earlier ones of the same fingerprint, and searches use them.
 func testSetEmbeddings(s *backfillSuite) {
 	tea := s.add(ann, s.memory("likes green tea"))
 	cello := s.add(ann, s.memory("plays the cello"))
@@ -197,7 +197,7 @@ func testSetEmbeddings(s *backfillSuite) {
 	}
 }
 
-// testSetEmbeddingsOfChangedTexts: vectors of a text that the memory no longer has are dropped.
+// testSetEmbeddingsOfChangedTexts: Vectors of a text that the memory no longer has are dropped.
 func testSetEmbeddingsOfChangedTexts(s *backfillSuite) {
 	tea := s.add(ann, s.memory("likes green tea"))
 	gone := s.add(ann, s.memory("has a dog"))
@@ -209,7 +209,7 @@ func testSetEmbeddingsOfChangedTexts(s *backfillSuite) {
 	s.set(memory.User{Namespace: "elsewhere", ID: "ann"}, tea.ID, tea.Text, x)
 	s.is("ann", idsOf(s.byVector(ann, everything(), 1, 0, 0)))
 	s.wantMissing(Fingerprint, 10, "ann "+tea.ID+" "+tea.Text)
-	// The others of the same call are stored.
+	// The call stores the other vectors.
 	err := s.backfill.SetEmbeddings(s.Context(), ann, []vectorstore.TextEmbedding{
 		{MemoryID: gone.ID, Text: gone.Text, Embedding: x}, {MemoryID: tea.ID, Text: tea.Text, Embedding: x},
 	})
@@ -240,7 +240,7 @@ func testSetEmbeddingsConcurrently(s *backfillSuite) {
 	s.wantMissing(Fingerprint, 3)
 }
 
-// testPass: a pass completes a fingerprint unless a memory was stored without vectors since it began.
+// testPass: A pass completes a fingerprint unless memories without vectors were stored during it.
 func testPass(s *backfillSuite) {
 	tea := s.add(ann, s.memory("likes green tea"))
 	s.use(Fingerprint)
@@ -284,7 +284,7 @@ func testPass(s *backfillSuite) {
 	}
 }
 
-// testRevertedEdit: after an edit is reverted, the memory lacks vectors of its restored text.
+// testRevertedEdit: After an edit is reverted, the memory lacks vectors of the restored text.
 func testRevertedEdit(s *backfillSuite) {
 	s.use(Fingerprint)
 	first := s.add(ann, s.memory("lives in A"), 1, 0, 0)
@@ -300,7 +300,7 @@ func testRevertedEdit(s *backfillSuite) {
 	s.wantMissing(Fingerprint, 10, "ann "+first.ID+" lives in A")
 }
 
-// testDropOthers: only vectors of other fingerprints are deleted, up to limit in a call.
+// testDropOthers: Only vectors of other fingerprints are deleted, up to the limit in one call.
 func testDropOthers(s *backfillSuite) {
 	const memories = 5
 	var want []string
@@ -325,12 +325,12 @@ func testDropOthers(s *backfillSuite) {
 		}
 		now := memories - count()
 		if now < left-2 || now == left && more {
-			s.Fatalf("%d vectors are left of %d", now, left)
+			s.Fatalf("%d vectors remain of %d", now, left)
 		}
 		left = now
 	}
 	if left != 0 {
-		s.Errorf("%d vectors of another fingerprint are left", left)
+		s.Errorf("%d vectors of another fingerprint remain", left)
 	}
 	s.is("found", idsOf(s.byVector(ann, everything(), 1, 0, 0)), want...)
 	s.wantMissing(Fingerprint, 10)

@@ -66,7 +66,7 @@ func testUpdate(s *suite) {
 	}
 }
 
-// testUpdateText: an edited memory is recognised by its new text, and not by the old one.
+// testUpdateText: An edited memory is recognised by its new text, and not by the old one.
 func testUpdateText(s *suite) {
 	m := s.add(ann, s.memory("likes green tea"), 1, 0, 0)
 	_, err := s.store.Update(s.Context(), ann, m.ID, memory.Everything(), vectorstore.Patch{
@@ -83,7 +83,7 @@ func testUpdateText(s *suite) {
 	}
 }
 
-// testDeleteOne: Delete deletes one memory, also when other ids are similar.
+// testDeleteOne: Delete deletes one memory, also if other ids are similar.
 func testDeleteOne(s *suite) {
 	for i, warm := range []bool{false, true} {
 		user := []memory.User{ann, ben}[i]
@@ -127,18 +127,18 @@ func testForget(s *suite) {
 				s.Errorf("forgot %d, %v, want %d", n, err, want)
 			}
 			if seen := s.snapshot(user); len(seen) != 0 {
-				s.Errorf("left %+v", seen)
+				s.Errorf("%+v remains", seen)
 			}
 		}
-		// Nothing is left, not even what was applied.
+		// Nothing remains, not even the record of applied statements.
 		entry.PayloadHash = []byte{2}
 		if a := s.apply(user, entry)[0]; a.Action != memory.ActionAdded {
-			s.Errorf("who comes back: %+v", a)
+			s.Errorf("a forgotten user who returns: %+v", a)
 		}
 		s.is("search", idsOf(s.byVector(user, everything(), 1, 0, 0)), entry.Memory.ID)
 	}
 	if n, err := s.store.Forget(s.Context(), memory.User{Namespace: "tenant", ID: "nobody"}); n != 0 || err != nil {
-		s.Errorf("a stranger: %d, %v", n, err)
+		s.Errorf("an unknown user: %d, %v", n, err)
 	}
 }
 
@@ -166,7 +166,7 @@ func testMarkUsed(s *suite) {
 
 func concurrencyTests() []test { return []test{{"Concurrently", testConcurrently}} }
 
-// testConcurrently: users write and read concurrently. Each writer sees what it wrote, and no user sees
+// testConcurrently: Users write and read concurrently. Each writer sees what it wrote, and no user sees
 // another's.
 func testConcurrently(s *suite) {
 	const rounds, writers = 8, 2
@@ -184,7 +184,7 @@ func testConcurrently(s *suite) {
 				}
 				for _, h := range hits {
 					if h.Memory.User != user {
-						s.Errorf("%v found what is %v's", user, h.Memory.User)
+						s.Errorf("%v found a memory of %v", user, h.Memory.User)
 					}
 				}
 			}
@@ -192,7 +192,7 @@ func testConcurrently(s *suite) {
 	}
 	tasks.Wait()
 	for _, user := range people {
-		// Of each writer's memories every other one was deleted.
+		// Every second memory of each writer was deleted.
 		if seen := s.snapshot(user); len(seen) != writers*rounds/2 {
 			s.Errorf("%v has %d memories, want %d", user, len(seen), writers*rounds/2)
 		}
@@ -204,7 +204,7 @@ func testConcurrently(s *suite) {
 
 func (s *suite) writeAndSearch(user memory.User, name string, rounds int) {
 	for i := range rounds {
-		word := fmt.Sprintf("%sy%d", name, i) // a term of its own
+		word := fmt.Sprintf("%sy%d", name, i) // a unique word
 		e := vectorstore.Entry{
 			StatementID: word,
 			Memory: memory.Memory{

@@ -15,7 +15,7 @@ func historyTests() []test {
 		{"SupersedeSeveral", testSupersedeSeveral},
 		{"SupersededTextIsNotKnown", testSupersededTextIsNotKnown},
 		{"KnownTextSupersedes", testKnownTextSupersedes},
-		{"SaidAgainMeanwhile", testSaidAgainMeanwhile},
+		{"SaidAgainMeanwhile", testLastStatementIsActive},
 		{"Outdated", testOutdated},
 		{"SameAs", testSameAs},
 		{"Withdraw", testWithdraw},
@@ -28,7 +28,7 @@ func historyTests() []test {
 }
 
 // statement returns an entry. All entries of these tests have the same vector, so that a search without a limit finds every memory that
-// searches return at all.
+// searches can return.
 func (s *suite) statement(text string) vectorstore.Entry { return s.entry(s.memory(text), 1, 1, 0) }
 
 func (s *suite) superseding(text string, old ...string) vectorstore.Entry {
@@ -41,7 +41,7 @@ func withStatuses(statuses ...memory.Status) vectorstore.Filter {
 	return vectorstore.Filter{Audience: memory.Everything(), Statuses: statuses}
 }
 
-// statuses checks which memories have which status, with Get, List and both searches.
+// statuses checks which memories have which status, using Get, List and both searches.
 func (s *suite) statuses(user memory.User, want map[memory.Status][]string) {
 	s.Helper()
 	findable := []memory.Status{memory.StatusActive, memory.StatusSuperseded, memory.StatusExpired}
@@ -76,7 +76,7 @@ func (s *suite) statuses(user memory.User, want map[memory.Status][]string) {
 	}
 }
 
-// each runs a test for a user whose index is not loaded yet, and for one whose index is.
+// each runs a test for a user whose index is not loaded, and for one whose index is.
 func (s *suite) each(run func(user memory.User)) {
 	run(ann)
 	s.warm(ben)
@@ -116,7 +116,7 @@ func with(m memory.Memory, change func(*memory.Memory)) memory.Memory {
 	return m
 }
 
-// testSupersedeSeveral: a memory that ends earlier keeps its end, and none ends before it begins.
+// testSupersedeSeveral: A memory that ends earlier keeps its end, and none ends before its beginning.
 func testSupersedeSeveral(s *suite) {
 	one, two, three := s.memory("lives in Beijing"), s.memory("lives in a hotel"), s.memory("lives with Bo")
 	three.ValidFrom = t0.Add(24 * time.Hour)
@@ -132,10 +132,10 @@ func testSupersedeSeveral(s *suite) {
 		s.Errorf("superseded %q", a.Related)
 	}
 	if got := s.get(ann, one.ID).ValidTo; !got.Equal(e.Memory.ValidFrom) {
-		s.Errorf("it held until %v", got)
+		s.Errorf("it was valid until %v", got)
 	}
 	if got := s.get(ann, three.ID).ValidTo; !got.Equal(three.ValidFrom) {
-		s.Errorf("the memory that began later held until %v", got)
+		s.Errorf("the memory that began later was valid until %v", got)
 	}
 	if got := s.get(ann, expired.ID); got.SupersededBy != "" || !got.ValidTo.Equal(expired.ValidTo) {
 		s.Errorf("the expired memory is %+v", got)
@@ -145,7 +145,7 @@ func testSupersedeSeveral(s *suite) {
 	})
 }
 
-// testSupersededTextIsNotKnown: the text of a superseded memory is stored as a new memory when it is said again.
+// testSupersededTextIsNotKnown: If the text of a superseded memory is said again, it is stored as a new memory.
 func testSupersededTextIsNotKnown(s *suite) {
 	s.each(func(user memory.User) {
 		first := s.add(user, s.memory("lives in Beijing"), 1, 1, 0)
@@ -161,7 +161,7 @@ func testSupersededTextIsNotKnown(s *suite) {
 	})
 }
 
-// testKnownTextSupersedes: an existing memory can supersede one that contradicts it.
+// testKnownTextSupersedes: An existing memory can supersede one that contradicts it.
 func testKnownTextSupersedes(s *suite) {
 	known, wrong := s.add(ann, s.memory("lives in Beijing"), 1, 1, 0), s.add(ann, s.memory("lives in Shanghai"), 1, 1, 0)
 	e := s.superseding("Lives in Beijing.", wrong.ID, known.ID)
@@ -176,8 +176,8 @@ func testKnownTextSupersedes(s *suite) {
 	s.statuses(ann, map[memory.Status][]string{memory.StatusActive: {known.ID, wrong.ID}})
 }
 
-// testSaidAgainMeanwhile: the statement that was said last is active, in whatever order they are applied.
-func testSaidAgainMeanwhile(s *suite) {
+// testLastStatementIsActive: The statement said last is active, in whatever order the statements are applied.
+func testLastStatementIsActive(s *suite) {
 	s.each(func(user memory.User) {
 		known := s.add(user, s.memory("lives in Beijing"), 1, 1, 0)
 		e := s.superseding("lives in Shanghai", known.ID)
@@ -210,9 +210,9 @@ func testOutdated(s *suite) {
 		repeated := early
 		repeated.StatementID, repeated.Memory.ID, repeated.Reinforce = "once more", "mem_more", true
 		if a := s.apply(user, repeated)[0]; a.Action != memory.ActionReinforced || a.Memory.ID != early.Memory.ID {
-			s.Errorf("once more: %+v", a)
+			s.Errorf("again: %+v", a)
 		}
-		// After it is undone both memories are active, because the other one existed before.
+		// After a revert both memories are active, because the other one existed before.
 		s.revert(user, early.Memory.ID)
 		s.statuses(user, map[memory.Status][]string{memory.StatusActive: {holds.ID, early.Memory.ID}})
 
@@ -293,12 +293,12 @@ func testQuarantine(s *suite) {
 		doubtful := s.statement("lives in Paris")
 		doubtful.Reinforce, doubtful.Memory.Quarantine = true, "again in none"
 		if a := s.apply(user, doubtful)[0]; a.Action != memory.ActionUnchanged || a.Memory.ID != e.Memory.ID {
-			s.Errorf("doubtful again: %+v", a)
+			s.Errorf("quarantined again: %+v", a)
 		}
 		doubted := s.statement("lives in Beijing")
 		doubted.Reinforce, doubted.Memory.Quarantine = true, "in none"
 		if a := s.apply(user, doubted)[0]; a.Action != memory.ActionUnchanged || a.Memory.Mentions != 1 {
-			s.Errorf("a doubtful mention of what is known: %+v", a)
+			s.Errorf("a quarantined mention of an existing memory: %+v", a)
 		}
 		s.statuses(user, held)
 
@@ -316,7 +316,7 @@ func testQuarantine(s *suite) {
 		}
 		s.statuses(user, map[memory.Status][]string{memory.StatusActive: {known.ID, e.Memory.ID}})
 		if _, err := s.store.Release(s.Context(), user, known.ID, memory.Everything(), t0); !errors.Is(err, memory.ErrPrecondition) {
-			s.Errorf("releasing what is not quarantined: %v", err)
+			s.Errorf("releasing a memory that is not quarantined: %v", err)
 		}
 	})
 }
@@ -359,7 +359,7 @@ func testExpiry(s *suite) {
 	})
 }
 
-// testOtherVisibility: memories of other channels and other users are neither superseded nor withdrawn nor reinforced.
+// testOtherVisibility: Memories of other channels and users are not superseded, withdrawn or reinforced.
 func testOtherVisibility(s *suite) {
 	lobby := memory.Channel{Kind: memory.ChannelGroup, ID: "lobby"}
 	known := s.add(ann, with(s.memory("lives in Beijing"), func(m *memory.Memory) { m.Channel = lobby }), 1, 1, 0)
@@ -398,7 +398,7 @@ func testOtherVisibility(s *suite) {
 	}
 }
 
-// testRestore: exported memories are restored unchanged, in any order.
+// testRestore: Exported memories are restored unchanged, in any order.
 func testRestore(s *suite) {
 	now := s.memory("lives in Shanghai")
 	active := s.statement("lives in Beijing")
@@ -425,7 +425,7 @@ func testRestore(s *suite) {
 	})
 }
 
-// testAsOf: a memory is active until another one supersedes it, and the filter Observed excludes what was said later.
+// testAsOf: A memory is active until another one supersedes it. The filter Observed excludes later statements.
 func testAsOf(s *suite) {
 	s.each(func(user memory.User) {
 		first := s.statement("lives in Paris")
@@ -437,7 +437,7 @@ func testAsOf(s *suite) {
 		second.Memory.LastSaidAt = second.Memory.ObservedAt
 		s.apply(user, second)
 		for _, c := range []struct {
-			after time.Duration // of the second
+			after time.Duration // the second statement's
 			want  []string
 		}{
 			{-time.Microsecond, []string{first.Memory.ID}},

@@ -8,11 +8,11 @@ import (
 func isolationTests() []test {
 	return []test{
 		{"Isolation", testIsolation},
-		{"LookAlikes", testLookAlikes},
+		{"SimilarIDs", testSimilarIDs},
 	}
 }
 
-// testIsolation: users with the same memories under the same ids never see each other's.
+// testIsolation: Users whose memories have the same texts and ids never see each other's.
 func testIsolation(s *suite) {
 	people := []memory.User{ann, ben, {Namespace: "tenant", ID: "ann"}, {Namespace: "tenant/site/ann", ID: "ann"}, {Namespace: "default", ID: "ben"}}
 	shared := []vectorstore.Entry{s.entry(s.memory("likes green tea"), 1, 0, 0), s.entry(s.memory("plays the cello"), 0, 1, 0)}
@@ -32,24 +32,24 @@ func testIsolation(s *suite) {
 	if seen := s.snapshot(ann); len(seen) != 0 {
 		s.Errorf("ann still sees %+v", seen)
 	}
-	stranger := memory.User{Namespace: "tenant/site", ID: "eve"}
-	if seen := s.snapshot(stranger); len(seen) != 0 {
-		s.Errorf("a stranger sees %+v", seen)
+	unknown := memory.User{Namespace: "tenant/site", ID: "eve"}
+	if seen := s.snapshot(unknown); len(seen) != 0 {
+		s.Errorf("an unknown user sees %+v", seen)
 	}
 	for what, err := range map[string]error{
 		"Get": func() error {
-			_, err := s.store.Get(s.Context(), stranger, shared[0].Memory.ID, memory.Everything())
+			_, err := s.store.Get(s.Context(), unknown, shared[0].Memory.ID, memory.Everything())
 			return err
 		}(),
-		"Delete": s.store.Delete(s.Context(), stranger, shared[0].Memory.ID, memory.Everything()),
+		"Delete": s.store.Delete(s.Context(), unknown, shared[0].Memory.ID, memory.Everything()),
 	} {
 		if !isNotFound(err) {
-			s.Errorf("%s by a stranger: %v", what, err)
+			s.Errorf("%s by an unknown user: %v", what, err)
 		}
 	}
 }
 
-// separate checks that each of the people sees two memories, their own, and returns them.
+// separate checks that each user sees exactly their own two memories, and returns them.
 func (s *suite) separate(people []memory.User) map[memory.User][]memory.Memory {
 	s.Helper()
 	snapshots := map[memory.User][]memory.Memory{}
@@ -68,7 +68,7 @@ func (s *suite) separate(people []memory.User) map[memory.User][]memory.Memory {
 	return snapshots
 }
 
-// changesOfAnn changes, one after the other, all that is stored of ann, and checks that it stays as it was for the others.
+// changesOfAnn makes each change to ann's data in turn, and checks that the other users' data stays the same.
 func (s *suite) changesOfAnn(shared []vectorstore.Entry, others []memory.User, snapshots map[memory.User][]memory.Memory) {
 	s.Helper()
 	id := shared[0].Memory.ID
@@ -107,7 +107,7 @@ func (s *suite) changesOfAnn(shared []vectorstore.Entry, others []memory.User, s
 			"Get": get, "Update": update, "Delete": s.store.Delete(s.Context(), ann, id, memory.Everything()),
 		} {
 			if !isNotFound(err) {
-				s.Errorf("%s of what others still have: %v", method, err)
+				s.Errorf("%s of memories that others have: %v", method, err)
 			}
 		}
 		return nil
@@ -121,8 +121,8 @@ func (s *suite) changesOfAnn(shared []vectorstore.Entry, others []memory.User, s
 	})
 }
 
-// testLookAlikes: ids that are equal to a person's eye, or to a careless query, are different people.
-func testLookAlikes(s *suite) {
+// testSimilarIDs: Ids that look the same, or that a careless query confuses, are different users.
+func testSimilarIDs(s *suite) {
 	people := []memory.User{
 		{Namespace: "a", ID: "ann"},
 		{Namespace: "a", ID: "Ann"},

@@ -85,7 +85,7 @@ func testFilter(s *suite) {
 	}
 }
 
-// pages reads all pages, calling between before each but the first.
+// pages reads all pages, and calls between before each but the first.
 func (s *suite) pages(q vectorstore.ListQuery, between func()) (all []string) {
 	s.Helper()
 	for {
@@ -106,7 +106,7 @@ func (s *suite) pages(q vectorstore.ListQuery, between func()) (all []string) {
 	}
 }
 
-// timeline stores memories of which several were stored at the same time, and returns their ids, oldest time first.
+// timeline stores memories, some with the same time, and returns their ids, oldest first.
 func (s *suite) timeline(count int) (byTime [][]string) {
 	for i := range count {
 		m := s.memory(fmt.Sprint("likes tea number ", i))
@@ -120,7 +120,7 @@ func (s *suite) timeline(count int) (byTime [][]string) {
 	return byTime
 }
 
-// inOrder checks that the ids come in order of time, each once.
+// inOrder checks that the ids are in order of time, each once.
 func (s *suite) inOrder(what string, got []string, byTime [][]string, oldestFirst bool) {
 	s.Helper()
 	byTime = slices.Clone(byTime)
@@ -146,7 +146,7 @@ func (s *suite) inOrder(what string, got []string, byTime [][]string, oldestFirs
 func testPages(s *suite) {
 	page, err := s.store.List(s.Context(), ann, vectorstore.ListQuery{Filter: everything(), Limit: 1})
 	if err != nil || len(page.Memories) != 0 || page.Next != "" {
-		s.Errorf("of nothing: %+v, %v", page, err)
+		s.Errorf("without memories: %+v, %v", page, err)
 	}
 	const count = 10
 	byTime := s.timeline(count)
@@ -175,7 +175,7 @@ func testPagesOfAFilter(s *suite) {
 	}
 }
 
-// testPagesWhileWriting: a memory stored before the first page is listed exactly once, even with concurrent writes and deletions.
+// testPagesWhileWriting: A memory stored before the first page is listed exactly once, also during concurrent writes and deletions.
 func testPagesWhileWriting(s *suite) {
 	byTime := s.timeline(9)
 	before := slices.Concat(byTime...)
@@ -193,7 +193,7 @@ func testPagesWhileWriting(s *suite) {
 		}
 		all := s.pages(vectorstore.ListQuery{Filter: everything(), OldestFirst: oldestFirst, Limit: 2}, between)
 		if unique := slices.Compact(slices.Sorted(slices.Values(all))); len(unique) != len(all) {
-			s.Errorf("oldest first %t: some came twice: %q", oldestFirst, all)
+			s.Errorf("oldest first %t: some occur twice: %q", oldestFirst, all)
 		}
 		seen := slices.DeleteFunc(slices.Clone(all), func(id string) bool { return !slices.Contains(before, id) })
 		s.inOrder(fmt.Sprint("oldest first ", oldestFirst), seen, byTime, oldestFirst)
@@ -204,7 +204,7 @@ func testPagesWhileWriting(s *suite) {
 		}
 	}
 
-	// The memory at which a page ended may be gone when the next is asked for.
+	// The last memory of a page may be deleted before the next page is read.
 	q := vectorstore.ListQuery{Filter: everything(), OldestFirst: true, Limit: 4}
 	page, err := s.store.List(s.Context(), ann, q)
 	if err != nil {
@@ -214,6 +214,6 @@ func testPagesWhileWriting(s *suite) {
 	q.After, q.Limit = page.Next, 100
 	rest, err := s.store.List(s.Context(), ann, q)
 	if err != nil || len(rest.Memories) != 5 {
-		s.Errorf("after the last one of a page was deleted: %d more, %v", len(rest.Memories), err)
+		s.Errorf("after the last memory of a page was deleted: %d more, %v", len(rest.Memories), err)
 	}
 }

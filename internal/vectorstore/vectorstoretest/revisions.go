@@ -18,7 +18,7 @@ func revisionTests() []test {
 		{"RevertSeveral", testRevertSeveral},
 		{"RevertEdit", testRevertEdit},
 		{"RevertWithdrawal", testRevertWithdrawal},
-		{"RevertTheOneMeant", testRevertTheOneMeant},
+		{"RevertByRevisionID", testRevertByRevisionID},
 		{"EditedBeforeSuperseded", testEditedBeforeSuperseded},
 		{"HistoryIsNotEdited", testHistoryIsNotEdited},
 		{"RevisionsPerVisibility", testRevisionsPerVisibility},
@@ -44,8 +44,8 @@ func (s *suite) revisions(user memory.User, id string) []vectorstore.Revision {
 	return list
 }
 
-// told summarises revisions: the change, the memory before and after it, and whether it was undone.
-func told(list []vectorstore.Revision) (short []string) {
+// rendered renders revisions: the change, the memory before and after it, and whether it was undone.
+func rendered(list []vectorstore.Revision) (short []string) {
 	for _, r := range list {
 		line := string(r.Change) + ": "
 		if r.Previous != nil {
@@ -60,9 +60,9 @@ func told(list []vectorstore.Revision) (short []string) {
 	return short
 }
 
-func (s *suite) tells(user memory.User, id string, want ...string) {
+func (s *suite) wantRevisions(user memory.User, id string, want ...string) {
 	s.Helper()
-	if got := told(s.revisions(user, id)); !slices.Equal(got, want) {
+	if got := rendered(s.revisions(user, id)); !slices.Equal(got, want) {
 		s.Errorf("the revisions of %s are\n%q, want\n%q", id, got, want)
 	}
 }
@@ -110,7 +110,7 @@ func (s *suite) chain(user memory.User) (a, b, c memory.Memory) {
 func testRevisionsOfAChain(s *suite) {
 	a, b, c := s.chain(ann)
 	for _, id := range []string{a.ID, b.ID, c.ID} {
-		s.tells(ann, id, "superseded: lives in B > lives in C", "added: lives in C",
+		s.wantRevisions(ann, id, "superseded: lives in B > lives in C", "added: lives in C",
 			"superseded: lives in A > lives in B", "added: lives in B", "added: lives in A")
 	}
 	list := s.revisions(ann, a.ID)
@@ -122,16 +122,16 @@ func testRevisionsOfAChain(s *suite) {
 	if d := diffOne(list[1].Memory, c); d != "" {
 		s.Error(d)
 	}
-	s.tells(ann, s.add(ann, s.memory("plays the cello")).ID, "added: plays the cello")
+	s.wantRevisions(ann, s.add(ann, s.memory("plays the cello")).ID, "added: plays the cello")
 	if _, err := s.store.Revisions(s.Context(), ann, "mem_none", memory.Everything()); !isNotFound(err) {
-		s.Errorf("of nothing: %v", err)
+		s.Errorf("without revisions: %v", err)
 	}
 }
 
 func testRevertAChain(s *suite) {
 	s.each(func(user memory.User) {
 		a, b, c := s.chain(user)
-		m, r := s.revert(user, a.ID) // by whichever of them
+		m, r := s.revert(user, a.ID) // by any of the three
 		if m.ID != b.ID || m.SupersededBy != "" || !m.ValidTo.IsZero() || r.Change != vectorstore.ChangeSuperseded ||
 			r.Memory.ID != c.ID || r.Previous.ID != b.ID {
 			s.Errorf("undone %+v; %+v", m, r)
@@ -146,18 +146,18 @@ func testRevertAChain(s *suite) {
 		for _, id := range []string{a.ID, b.ID, c.ID} {
 			s.cannotRevert(user, id, "")
 		}
-		s.tells(user, a.ID, "reverted: lives in B > lives in B", "reverted: lives in A > lives in A",
+		s.wantRevisions(user, a.ID, "reverted: lives in B > lives in B", "reverted: lives in A > lives in A",
 			"reverted: lives in C > lives in C", "reverted: lives in B > lives in B",
 			"superseded: lives in B > lives in C (undone)", "added: lives in C",
 			"superseded: lives in A > lives in B (undone)", "added: lives in B", "added: lives in A")
-		// What was undone stays undone; the next revert undoes an earlier change.
+		// An undone change stays undone. The next revert undoes an earlier change.
 		d := s.apply(user, s.superseding("lives in D", a.ID))[0].Memory
 		s.statuses(user, map[memory.Status][]string{
 			memory.StatusActive: {d.ID}, memory.StatusSuperseded: {a.ID}, memory.StatusWithdrawn: {b.ID, c.ID},
 		})
-		s.cannotRevert(user, c.ID, "") // which has nothing to do with it any more
+		s.cannotRevert(user, c.ID, "") // no longer linked
 		if m, _ := s.revert(user, d.ID); m.ID != a.ID {
-			s.Errorf("at last undone %+v", m)
+			s.Errorf("the last change undone: %+v", m)
 		}
 	})
 }
@@ -168,7 +168,7 @@ func testRevertSeveral(s *suite) {
 		one := s.add(user, with(s.memory("lives in A"), func(m *memory.Memory) { m.ValidTo = end }), 1, 1, 0)
 		two := s.add(user, s.memory("lives with Bo"), 1, 1, 0)
 		taker := s.apply(user, s.superseding("lives alone in B", one.ID, two.ID))[0].Memory
-		if n := len(s.revisions(user, one.ID)); n != 3 { // not what was done to two
+		if n := len(s.revisions(user, one.ID)); n != 3 { // not those that changed only the other
 			s.Errorf("%d revisions", n)
 		}
 		if m, _ := s.revert(user, two.ID); diffOne(m, two) != "" {
@@ -181,7 +181,7 @@ func testRevertSeveral(s *suite) {
 	})
 }
 
-// testRevertEdit: a restored text has no vectors until SetEmbeddings stores some.
+// testRevertEdit: A restored text has no vectors until SetEmbeddings stores them.
 func testRevertEdit(s *suite) {
 	s.each(func(user memory.User) {
 		m := s.add(user, s.memory("lives in A"), 1, 1, 0)
@@ -192,7 +192,7 @@ func testRevertEdit(s *suite) {
 		if _, err := s.store.Update(s.Context(), user, m.ID, memory.Everything(), vectorstore.Patch{Importance: new(0.9), At: t0}); err != nil {
 			s.Fatal(err) // which changes nothing
 		}
-		s.tells(user, m.ID, "edited: lives in B > lives in B", "edited: lives in A > lives in B", "added: lives in A")
+		s.wantRevisions(user, m.ID, "edited: lives in B > lives in B", "edited: lives in A > lives in B", "added: lives in A")
 		if got, _ := s.revert(user, m.ID); got.Importance != m.Importance || got.Text != "lives in B" {
 			s.Errorf("undone %+v", got)
 		}
@@ -213,7 +213,7 @@ func testRevertWithdrawal(s *suite) {
 		e := s.statement("")
 		e.Withdraws = []string{one.ID, two.ID}
 		s.apply(user, e)
-		s.tells(user, one.ID, "withdrawn: lives in A > lives in A", "added: lives in A")
+		s.wantRevisions(user, one.ID, "withdrawn: lives in A > lives in A", "added: lives in A")
 		if m, _ := s.revert(user, one.ID); diffOne(m, one) != "" {
 			s.Error(diffOne(m, one))
 		}
@@ -221,7 +221,7 @@ func testRevertWithdrawal(s *suite) {
 	})
 }
 
-func testRevertTheOneMeant(s *suite) {
+func testRevertByRevisionID(s *suite) {
 	a, b, _ := s.chain(ann)
 	list := s.revisions(ann, b.ID)
 	newest, before, added := list[0], list[2], list[1]
@@ -236,11 +236,11 @@ func testRevertTheOneMeant(s *suite) {
 		s.Errorf("undone %+v, %v", r, err)
 	}
 	if _, _, err := s.store.Revert(s.Context(), ann, "mem_none", "", memory.Everything(), t0); !isNotFound(err) {
-		s.Errorf("of nothing: %v", err)
+		s.Errorf("nothing to undo: %v", err)
 	}
 }
 
-// testEditedBeforeSuperseded: changes are undone one after the other, whatever memory they changed.
+// testEditedBeforeSuperseded: Changes are undone in turn, whichever memory they changed.
 func testEditedBeforeSuperseded(s *suite) {
 	a := s.add(ann, s.memory("lives in A"), 1, 1, 0)
 	edited := s.update(ann, a.ID, "lives in AA")
@@ -248,7 +248,7 @@ func testEditedBeforeSuperseded(s *suite) {
 	b.Memory.CreatedAt = edited.UpdatedAt.Add(time.Minute)
 	s.apply(ann, b)
 	s.update(ann, b.Memory.ID, "lives in BB")
-	s.tells(ann, a.ID, "edited: lives in B > lives in BB", "superseded: lives in AA > lives in B", "added: lives in B",
+	s.wantRevisions(ann, a.ID, "edited: lives in B > lives in BB", "superseded: lives in AA > lives in B", "added: lives in B",
 		"edited: lives in A > lives in AA", "added: lives in A")
 	if m, _ := s.revert(ann, a.ID); m.Text != "lives in B" {
 		s.Errorf("undone %+v", m)
@@ -285,7 +285,7 @@ func testRevisionsPerVisibility(s *suite) {
 	doubtful := s.add(ann, with(s.memory("lives in C"), func(m *memory.Memory) { m.Channel = lobby }), 1, 1, 0)
 	for _, id := range []string{a.ID, b.Memory.ID, doubtful.ID} {
 		if _, err := s.store.Revisions(s.Context(), ann, id, elsewhere); !isNotFound(err) {
-			s.Errorf("the revisions are seen elsewhere: %v", err)
+			s.Errorf("the revisions are visible elsewhere: %v", err)
 		}
 		if _, _, err := s.store.Revert(s.Context(), ann, id, "", elsewhere, t0); !isNotFound(err) {
 			s.Errorf("undone elsewhere: %v", err)
@@ -294,25 +294,25 @@ func testRevisionsPerVisibility(s *suite) {
 			s.Errorf("released elsewhere: %v", err)
 		}
 		if _, err := s.store.Revisions(s.Context(), ben, id, memory.Everything()); !isNotFound(err) {
-			s.Errorf("the revisions are seen by another person: %v", err)
+			s.Errorf("the revisions are visible to another user: %v", err)
 		}
 	}
-	// An import may link what does not belong together.
+	// An import may link unrelated memories.
 	linked := s.statement("lives in D")
 	linked.StatementID, linked.Restore, linked.Memory.SupersededBy = "", true, a.ID
 	s.apply(ann, linked)
 	list, err := s.store.Revisions(s.Context(), ann, a.ID, memory.VisibilityChannel.AudienceOf(lobby))
-	if want := []string{"superseded: lives in A > lives in B", "added: lives in B", "added: lives in A"}; err != nil || !slices.Equal(told(list), want) {
-		s.Errorf("got %q, %v", told(list), err)
+	if want := []string{"superseded: lives in A > lives in B", "added: lives in B", "added: lives in A"}; err != nil || !slices.Equal(rendered(list), want) {
+		s.Errorf("got %q, %v", rendered(list), err)
 	}
 }
 
-// testRevisionsOfDeleted: revisions hold nothing of a deleted memory. What it superseded stays history and can be restored.
+// testRevisionsOfDeleted: Revisions contain nothing of a deleted memory. Memories that it superseded can be restored.
 func testRevisionsOfDeleted(s *suite) {
 	a, b, c := s.chain(ann)
 	s.remove(ann, b.ID)
 	s.statuses(ann, map[memory.Status][]string{memory.StatusActive: {c.ID}, memory.StatusSuperseded: {a.ID}})
-	s.tells(ann, c.ID, "added: lives in C")
+	s.wantRevisions(ann, c.ID, "added: lives in C")
 	list := s.revisions(ann, a.ID)
 	if len(list) != 2 || list[0].Memory.Text != "" || list[0].Memory.ID != b.ID || strings.Contains(list[0].Reason, "because") {
 		s.Errorf("got %+v", list)
@@ -328,7 +328,7 @@ func testRevisionsOfDeleted(s *suite) {
 	s.apply(ann, e)
 	s.remove(ann, one.ID)
 	if list := s.revisions(ann, two.ID); len(list) != 3 || list[0].Reason != "" {
-		s.Errorf("the reason may quote what was deleted: %+v", list)
+		s.Errorf("the reason may quote the deleted text: %+v", list)
 	}
 }
 
@@ -337,10 +337,10 @@ func testRevisionsForgotten(s *suite) {
 	s.update(ann, s.add(ann, s.memory("plays the cello")).ID, "plays the violin")
 	s.forget(ann)
 	again := s.add(ann, with(s.memory("lives in A"), func(m *memory.Memory) { m.ID = a.ID }), 1, 1, 0)
-	s.tells(ann, again.ID, "added: lives in A")
+	s.wantRevisions(ann, again.ID, "added: lives in A")
 }
 
-// testRevisionsInACircle: an import may lead in a circle, and further than anybody wants to read.
+// testRevisionsInACircle: An import may link memories in a circle, or in a very long chain.
 func testRevisionsInACircle(s *suite) {
 	restored := func(id, supersededBy string) vectorstore.Entry {
 		e := s.statement("lives in " + id)

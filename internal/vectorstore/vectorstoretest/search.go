@@ -28,7 +28,7 @@ func searchTests() []test {
 	}
 }
 
-// testSearchSeesWrites: a search that starts after a write sees it, whether the user had been searched before or not.
+// testSearchSeesWrites: A search that starts after a write finds it, whether the user's index was loaded or not.
 func testSearchSeesWrites(s *suite) {
 	warmed := map[bool]string{false: "cold", true: "warm"}
 	for i, warm := range []bool{false, true} {
@@ -89,9 +89,9 @@ func testSimilarity(s *suite) {
 	}
 }
 
-// testSimilarityBounds: similarities are in [-1, 1] in spite of rounding.
+// testSimilarityBounds: Similarities are in [-1, 1] despite rounding.
 func testSimilarityBounds(s *suite) {
-	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // repeatable
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // deterministic
 	var vectors [][]float32
 	for i := range 40 {
 		v := []float32{random.Float32(), random.Float32(), random.Float32()}
@@ -117,7 +117,7 @@ func testChunks(s *suite) {
 		short := s.add(user, s.memory("short"), 1, 1, 0)
 		hits := s.byVector(user, everything(), 1, 0, 0)
 		if len(hits) != 2 || hits[0].Memory.ID != long.Memory.ID || hits[0].Score < 0.999 || hits[1].Memory.ID != short.ID {
-			s.Errorf("the best chunk counts, once: %+v", hits)
+			s.Errorf("the best chunk counts once: %+v", hits)
 		}
 		_, err := s.store.Update(s.Context(), user, long.Memory.ID, memory.Everything(), vectorstore.Patch{
 			Text: new("now short"), Language: new("en"), Embedding: embedding([]float32{0, 0, 1}), At: t0,
@@ -135,7 +135,7 @@ func testChunks(s *suite) {
 	}
 }
 
-// testFingerprints: vectors of two models are never compared.
+// testFingerprints: Vectors of two models are never compared.
 func testFingerprints(s *suite) {
 	for i, warm := range []bool{false, true} {
 		user := []memory.User{ann, ben}[i]
@@ -158,7 +158,7 @@ func testFingerprints(s *suite) {
 	}
 }
 
-// testWithoutContent: memories without a vector, or with a zero vector, are found by keywords only.
+// testWithoutContent: Memories without a vector, or with a zero vector, are found only by keywords.
 func testWithoutContent(s *suite) {
 	for i, warm := range []bool{false, true} {
 		user := []memory.User{ann, ben}[i]
@@ -202,7 +202,7 @@ func testKeywords(s *suite) {
 	if len(hits) != 2 || hits[0].Memory.ID != both.ID || hits[1].Memory.ID != one.ID || hits[0].Score <= hits[1].Score {
 		s.Errorf("found %+v", hits)
 	}
-	// The score is absolute: it does not depend on other hits, and words that are in no memory lower it.
+	// The score is absolute: it does not depend on other hits, and words that no memory has lower it.
 	alone := s.byKeyword(ann, everything(), "cello")[0].Score
 	lacking := s.byKeyword(ann, everything(), "cello zeppelin")[0].Score
 	if alone <= hits[1].Score || lacking >= alone || lacking <= 0 {
@@ -237,7 +237,7 @@ func testTexts(s *suite) {
 			}
 		}
 	}
-	// A text without words can be stored, read and deleted like any other.
+	// A text without words is stored, read and deleted like any other.
 	for _, text := range []string{"🍵", "…", "🏳️‍🌈👨‍👩‍👧"} {
 		m := s.add(ann, s.memory(text), 1, 0, 0)
 		s.byKeyword(ann, everything(), text)
@@ -266,7 +266,7 @@ func testSearchLimits(s *suite) {
 		}
 		for i := range byVector {
 			if byVector[i].Memory.ID != full[i].Memory.ID {
-				s.Errorf("limit %d does not give the best", limit)
+				s.Errorf("the hits of limit %d are not the best", limit)
 			}
 		}
 	}

@@ -41,7 +41,7 @@ func RunSurvey(t *testing.T, open func(t *testing.T) Stores) {
 	}
 }
 
-// users reads the ids of all users of a namespace in pages of limit ids.
+// users reads the ids of all users of a namespace, in pages of limit ids.
 func (s *surveySuite) users(namespace string, limit int) (all []string) {
 	s.Helper()
 	for after := ""; ; after = all[len(all)-1] {
@@ -56,7 +56,7 @@ func (s *surveySuite) users(namespace string, limit int) (all []string) {
 	}
 }
 
-// testUsers: users with memories are returned in the byte order of their ids.
+// testUsers: Users with memories are returned in the byte order of their ids.
 func testUsers(s *surveySuite) {
 	ids := []string{"Zoe", "ann", "ann ", "annb", "ann_b", "ben", "é", "小林", "🍵"}
 	slices.Sort(ids)
@@ -74,11 +74,11 @@ func testUsers(s *surveySuite) {
 		}
 	}
 	if got := s.users("unknown", 10); len(got) != 0 {
-		s.Errorf("of an unknown namespace: %q", got)
+		s.Errorf("an unknown namespace: %q", got)
 	}
 }
 
-// all reads all memories of a user in pages of limit memories.
+// all reads all memories of a user, in pages of limit memories.
 func (s *surveySuite) all(user memory.User, limit int) (all []vectorstore.SurveyItem) {
 	s.Helper()
 	for after := ""; ; {
@@ -93,7 +93,7 @@ func (s *surveySuite) all(user memory.User, limit int) (all []vectorstore.Survey
 	}
 }
 
-// testSurvey: memories of any status are returned, newest first, with their first vector of the fingerprint.
+// testSurvey: Memories of any status are returned, newest first, with their first vector of the fingerprint.
 func testSurvey(s *surveySuite) {
 	var want []string
 	add := func(text string, vector []float32, change func(*vectorstore.Entry)) {
@@ -131,11 +131,11 @@ func testSurvey(s *surveySuite) {
 		}
 	}
 	if got := s.all(memory.User{Namespace: "tenant/site", ID: "stranger"}, 10); len(got) != 0 {
-		s.Errorf("of a stranger %d", len(got))
+		s.Errorf("an unknown user has %d", len(got))
 	}
 }
 
-// testSurveySameTime: memories that were stored at the same time are returned once each.
+// testSurveySameTime: Memories that were stored at the same time are returned once each.
 func testSurveySameTime(s *surveySuite) {
 	var want []string
 	for range 5 {
@@ -153,7 +153,7 @@ func testSurveySameTime(s *surveySuite) {
 	}
 }
 
-// testSurveyChanges: the memories that remain are returned once each, even if others are stored and deleted between two pages.
+// testSurveyChanges: Remaining memories are returned once each, also if others are stored and deleted between pages.
 func testSurveyChanges(s *surveySuite) {
 	var stored []memory.Memory
 	for i := range 6 {
@@ -163,8 +163,8 @@ func testSurveyChanges(s *surveySuite) {
 	if err != nil || len(items) != 2 {
 		s.Fatal(len(items), err)
 	}
-	s.remove(ann, stored[4].ID) // the last of this page
-	s.remove(ann, stored[3].ID) // the first of the next
+	s.remove(ann, stored[4].ID) // the last one of this page
+	s.remove(ann, stored[3].ID) // the first one of the next page
 	s.add(ann, s.memory("is new"))
 	rest, _, err := s.survey.Survey(s.Context(), ann, Fingerprint, next, 10)
 	if err != nil {
@@ -175,7 +175,7 @@ func testSurveyChanges(s *surveySuite) {
 		got = append(got, item.Memory.Text)
 	}
 	if g := strings.Join(got, ", "); g != "has number 2, has number 1, has number 0" {
-		s.Errorf("the rest is %q", g)
+		s.Errorf("the remaining pages have %q", g)
 	}
 }
 

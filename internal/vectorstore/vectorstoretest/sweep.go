@@ -86,7 +86,7 @@ func (s *sweepSuite) wantLeft(user memory.User, want string) {
 	}
 }
 
-// wantEnded checks which memories ended by the time, in minutes after t0, and when the next one does; -1 is never.
+// wantEnded checks which memories ended by the time, in minutes after t0, and when the next one does; -1 means never.
 func (s *sweepSuite) wantEnded(how memory.Status, before, limit int, want string, wantNext int) {
 	s.Helper()
 	refs, next, err := s.sweep.Ended(s.Context(), how, minutes(before), limit)
@@ -106,7 +106,7 @@ func (s *sweepSuite) wantEnded(how memory.Status, before, limit int, want string
 	}
 }
 
-// testEnded: each memory has ended in one way, at an exact time, and those that ended first come first.
+// testEnded: Each memory ended in one way, at an exact time. Those that ended first are returned first.
 func testEnded(s *sweepSuite) {
 	for how := range map[memory.Status]bool{memory.StatusWithdrawn: true, memory.StatusExpired: true, memory.StatusSuperseded: true} {
 		s.wantEnded(how, 1000, 10, "", -1)
@@ -140,12 +140,12 @@ func testEnded(s *sweepSuite) {
 	}
 	for _, how := range []memory.Status{memory.StatusActive, memory.StatusQuarantined, "", "other"} {
 		if _, _, err := s.sweep.Ended(s.Context(), how, t0, 10); err == nil {
-			s.Errorf("memories that ended as %q are no error", how)
+			s.Errorf("the invalid status %q is no error", how)
 		}
 	}
 }
 
-// testSweepResetClock: what was withdrawn at a time that is still to come was withdrawn now.
+// testSweepResetClock: A memory with a future withdrawal time counts as withdrawn now.
 func testSweepResetClock(s *sweepSuite) {
 	for i, user := range []memory.User{ann, ben, ann} {
 		s.restore(user, fmt.Sprint("w", 10*i), func(m *memory.Memory) { m.WithdrawnAt = minutes(10 * i) })
@@ -154,7 +154,7 @@ func testSweepResetClock(s *sweepSuite) {
 	if err := s.sweep.ResetClock(s.Context(), minutes(20), minutes(5)); err != nil {
 		s.Fatal(err)
 	}
-	s.wantEnded(memory.StatusWithdrawn, 100, 10, "ann/w0 ben/w10 ann/w20", -1) // as they were
+	s.wantEnded(memory.StatusWithdrawn, 100, 10, "ann/w0 ben/w10 ann/w20", -1) // unchanged
 	if err := s.sweep.ResetClock(s.Context(), minutes(9), minutes(5)); err != nil {
 		s.Fatal(err)
 	}
@@ -165,7 +165,7 @@ func testSweepResetClock(s *sweepSuite) {
 	s.wantEnded(memory.StatusExpired, 100, 10, "ann/ends later", -1)
 }
 
-// testDrop: only what still ended in this way by the time is deleted, with its revisions.
+// testDrop: Only memories that still ended in this way by the time are deleted, with their revisions.
 func testDrop(s *sweepSuite) {
 	for _, user := range []memory.User{ann, ben} {
 		s.restore(user, "active", nil)
@@ -196,10 +196,10 @@ func testDrop(s *sweepSuite) {
 	s.wantLeft(ben, "active expired superseded superseded2 withdrawn")
 	if n, err := s.sweep.Drop(s.Context(), memory.User{Namespace: "elsewhere", ID: "ann"}, all, memory.StatusWithdrawn, minutes(100)); n != 0 ||
 		err != nil {
-		s.Errorf("of an unknown user %d, %v", n, err)
+		s.Errorf("an unknown user: %d, %v", n, err)
 	}
 	if _, err := s.store.Revisions(s.Context(), ann, "expired", memory.Everything()); !isNotFound(err) {
-		s.Errorf("revisions of what is deleted: %v", err)
+		s.Errorf("revisions of a deleted memory: %v", err)
 	}
 }
 
@@ -224,7 +224,7 @@ func (s *sweepSuite) wantCrowded(most int, want string) {
 	}
 }
 
-// testCrowded: history counts, and a user whose memories are all explicit has none to give up.
+// testCrowded: History counts. A user with only explicit memories has none to evict.
 func testCrowded(s *sweepSuite) {
 	s.wantCrowded(0, "")
 	s.restore(ann, "a", nil)
@@ -272,18 +272,18 @@ func testEvictable(s *sweepSuite) {
 			s.Errorf("visited %+v, want %+v", m, want)
 		}
 		if m.ID == "used" && (m.UseCount != 3 || !m.LastUsedAt.Equal(use.At)) {
-			s.Errorf("its use is not counted: %+v", m)
+			s.Errorf("the use is not counted: %+v", m)
 		}
 	}
 	visited := 0
 	for _, user := range []memory.User{{Namespace: "elsewhere", ID: "ann"}, {Namespace: ann.Namespace, ID: "stranger"}} {
 		if err := s.sweep.Evictable(s.Context(), user, func(*memory.Memory) { visited++ }); err != nil || visited != 0 {
-			s.Errorf("of %v %d are visited, %v", user, visited, err)
+			s.Errorf("%v: %d are visited, %v", user, visited, err)
 		}
 	}
 }
 
-// testEvict: memories go in the order given, none that is explicit, until there are as many as are kept.
+// testEvict: Memories are deleted in the given order, except explicit ones, until only so many are left as are kept.
 func testEvict(s *sweepSuite) {
 	for _, id := range []string{"a", "b", "c", "d"} {
 		s.restore(ann, id, nil)
@@ -305,16 +305,16 @@ func testEvict(s *sweepSuite) {
 			s.Errorf("keep %d: %d, %v, want %d", test.keep, n, err, test.want)
 		}
 		if got := s.left(ann); got != test.left {
-			s.Errorf("keep %d: left %q, want %q", test.keep, got, test.left)
+			s.Errorf("keep %d: %q remain, want %q", test.keep, got, test.left)
 		}
 	}
 	s.wantLeft(ben, "a b c d")
 	if n, err := s.sweep.Evict(s.Context(), memory.User{Namespace: "elsewhere", ID: "ann"}, []string{"a"}, 0); n != 0 || err != nil {
-		s.Errorf("of an unknown user %d, %v", n, err)
+		s.Errorf("an unknown user: %d, %v", n, err)
 	}
 }
 
-// testEvictConcurrently: however many evict, as many stay as are to be kept.
+// testEvictConcurrently: However many calls evict, exactly as many memories remain as are kept.
 func testEvictConcurrently(s *sweepSuite) {
 	var all []string
 	for i := range 20 {
@@ -335,7 +335,7 @@ func testEvictConcurrently(s *sweepSuite) {
 	}
 	sweepers.Wait()
 	if left := len(strings.Fields(s.left(ann))); left != 5 || evicted.Load() != 15 {
-		s.Errorf("%d are left and %d were deleted", left, evicted.Load())
+		s.Errorf("%d remain and %d were deleted", left, evicted.Load())
 	}
 }
 
@@ -364,7 +364,7 @@ func testFull(s *sweepSuite) {
 	s.wantFull(4, "[]")
 }
 
-// testCountsFollowChanges: the counts change when memories are stored, deleted and forgotten.
+// testCountsFollowChanges: The counts follow when memories are stored, deleted and forgotten.
 func testCountsFollowChanges(s *sweepSuite) {
 	m := s.add(ann, s.memory("likes green tea"), 1, 0, 0)
 	s.add(ann, s.memory("plays the cello"), 0, 1, 0)
@@ -388,7 +388,7 @@ func testCountsFollowChanges(s *sweepSuite) {
 	s.wantCrowded(0, "")
 }
 
-// testOnWrite: the function is called after a write that leaves something to be deleted.
+// testOnWrite: The function is called after a write that leaves memories to delete.
 func testOnWrite(s *sweepSuite) {
 	var calls atomic.Int64
 	s.sweep.OnWrite(func() { calls.Add(1) })
@@ -397,7 +397,7 @@ func testOnWrite(s *sweepSuite) {
 		before := calls.Load()
 		write()
 		if calls.Load() == before {
-			s.Errorf("after %s it is not called", what)
+			s.Errorf("not called after %s", what)
 		}
 	}
 	var m memory.Memory
@@ -411,7 +411,7 @@ func testOnWrite(s *sweepSuite) {
 	before := calls.Load()
 	s.add(ann, s.memory("plays the cello"), 1, 0, 0)
 	if calls.Load() != before {
-		s.Error("a function that was replaced is called")
+		s.Error("a replaced function is called")
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 )
 
-// Fingerprint is the one of the vectors that the stores under test must search. Their vectors have three dimensions.
+// Fingerprint is that of the vectors that the stores under test search. The vectors have three dimensions.
 const Fingerprint = "test/model/3"
 
 type test struct {
@@ -22,7 +22,7 @@ type test struct {
 	run  func(*suite)
 }
 
-// Run runs the suite. The factory returns a store that is empty, lasts as long as its test and searches the vectors of
+// Run runs the suite. Each call of factory returns an empty store that lasts until the end of the test and searches vectors of
 // Fingerprint.
 func Run(t *testing.T, factory func(t *testing.T) vectorstore.Store) {
 	tests := slices.Concat(applyTests(), audienceTests(), isolationTests(), listTests(), searchTests(), changeTests(), historyTests(),
@@ -32,8 +32,8 @@ func Run(t *testing.T, factory func(t *testing.T) vectorstore.Store) {
 	}
 }
 
-// RunReopen runs what concerns data that outlives an instance. Each call of open returns a new instance over the same
-// data, at first none, and may end the one before.
+// RunReopen runs the tests of data that outlives an instance. Each call of open returns a new instance over the same data, which is empty
+// at first, and may close the one before.
 func RunReopen(t *testing.T, open func(t *testing.T) vectorstore.Store) {
 	s := &suite{T: t, store: open(t)}
 	first := s.memory("likes green tea")
@@ -52,13 +52,13 @@ func RunReopen(t *testing.T, open func(t *testing.T) vectorstore.Store) {
 		s.Errorf("applied again: %+v, want %+v", again, added[0])
 	}
 	if again := s.apply(ann, removed); again[0].Action != memory.ActionLeftDeleted {
-		s.Errorf("what was deleted before: %+v", again[0])
+		s.Errorf("deleted before: %+v", again[0])
 	}
 }
 
-var t0 = time.Date(2020, 11, 20, 8, 30, 0, 123_456_000, time.UTC) //nolint:gochecknoglobals // a constant of these tests
+var t0 = time.Date(2020, 11, 20, 8, 30, 0, 123_456_000, time.UTC) //nolint:gochecknoglobals // a constant
 
-//nolint:gochecknoglobals // constants of these tests
+//nolint:gochecknoglobals // constants
 var (
 	ann = memory.User{Namespace: "tenant/site", ID: "ann"}
 	ben = memory.User{Namespace: "tenant/site", ID: "ben"}
@@ -71,7 +71,7 @@ type suite struct {
 	count int
 }
 
-// memory returns one with every field set, stored a minute after the one before.
+// memory returns a memory with every field set, stored a minute after the previous one.
 func (s *suite) memory(text string) memory.Memory {
 	s.count++
 	at := t0.Add(time.Duration(s.count) * time.Minute)
@@ -86,7 +86,7 @@ func (s *suite) memory(text string) memory.Memory {
 	}
 }
 
-// entry is the memory with one vector, to be stored once.
+// entry returns an entry of the memory with one vector.
 func (s *suite) entry(m memory.Memory, vector ...float32) vectorstore.Entry {
 	return vectorstore.Entry{StatementID: "statement of " + m.ID, Memory: m, Embedding: embedding(vector)}
 }
@@ -145,7 +145,7 @@ func (s *suite) forget(user memory.User) {
 
 func everything() vectorstore.Filter { return vectorstore.Filter{Audience: memory.Everything()} }
 
-// list returns all that match, oldest first.
+// list returns all matching memories, oldest first.
 func (s *suite) list(user memory.User, filter vectorstore.Filter) []memory.Memory {
 	s.Helper()
 	page, err := s.store.List(s.Context(), user, vectorstore.ListQuery{Filter: filter, OldestFirst: true, Limit: 1000})
@@ -183,10 +183,10 @@ func (s *suite) byKeyword(user memory.User, filter vectorstore.Filter, query str
 	return hits
 }
 
-// warm makes a store that loads lazily load the user.
+// warm loads the user's index in a store that loads lazily.
 func (s *suite) warm(user memory.User) { s.byVector(user, everything(), 1, 1, 1) }
 
-// idsOf sorts, because order is another test's business.
+// idsOf returns the sorted ids of hits.
 func idsOf(hits []vectorstore.Hit) []string {
 	ids := make([]string, len(hits))
 	for i, h := range hits {
@@ -205,7 +205,7 @@ func ids(memories []memory.Memory) []string {
 	return ids
 }
 
-// is compares lists of ids, nil and empty ones being equal.
+// is compares lists of ids. Nil equals an empty list.
 func (s *suite) is(what string, got []string, want ...string) {
 	s.Helper()
 	slices.Sort(want)
@@ -214,7 +214,7 @@ func (s *suite) is(what string, got []string, want ...string) {
 	}
 }
 
-// snapshot is all that can be seen of a user.
+// snapshot returns all that calls can read of a user.
 func (s *suite) snapshot(user memory.User) (seen []memory.Memory) {
 	s.Helper()
 	seen = s.list(user, everything())
@@ -242,7 +242,7 @@ func (s *suite) snapshot(user memory.User) (seen []memory.Memory) {
 	return seen
 }
 
-// diff names the fields in which memories differ; it is empty when they are equal.
+// diff names the fields in which memories differ. It returns "" if they are equal.
 func diff(got, want []memory.Memory) string {
 	if len(got) != len(want) {
 		return fmt.Sprintf("%d memories, want %d: %q, want %q", len(got), len(want), ids(got), ids(want))

@@ -14,7 +14,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/storetest"
 )
 
-// testFind: people's and the bot's messages are found by a user's own words, unless they are withheld, and those of no other user.
+// testFind: A user's words find the messages of people and the bot, except excluded ones and those of other users.
 func testFind(s *suite) {
 	s.append(session.Append{
 		Scope: in(ann, "s"), Messages: []memory.Message{answer("tea withheld")}, Excluded: []session.Exclusion{session.WithheldFailure},
@@ -43,7 +43,7 @@ func testFind(s *suite) {
 	}
 }
 
-// testFindKeepsEverything: a hit holds the message as the session has it, byte by byte.
+// testFindKeepsEverything: A hit has the stored message, byte by byte.
 func testFindKeepsEverything(s *suite) {
 	var stored []memory.Message
 	for i, text := range append(storetest.Texts(), "a\x00b") {
@@ -101,7 +101,7 @@ func testFilter(s *suite) {
 	}
 }
 
-// testFindDays: a day is found in whatever form it is written.
+// testFindDays: A day is found in any notation.
 func testFindDays(s *suite) {
 	for i, day := range []string{"2023-05-08", "2023-05-09", "2023-06-08", "2024-05-08"} {
 		at, err := time.Parse(time.DateOnly, day)
@@ -122,7 +122,7 @@ func testFindDays(s *suite) {
 	s.finds(all(ann, 2), "What happened in May 2023?", "violin a", "violin b")
 }
 
-// testFindNames: a foreign name is found although Chinese has several ways to write it.
+// testFindNames: A foreign name is found by any of its Chinese spellings.
 func testFindNames(s *suite) {
 	for _, name := range []string{"安德鲁", "梅兰妮", "克里斯托弗"} {
 		m := answer("周末我去学钢琴")
@@ -139,7 +139,7 @@ func testFindNames(s *suite) {
 
 func group(id string) memory.Channel { return memory.Channel{Kind: memory.ChannelGroup, ID: id} }
 
-// testVisibility: a search from a group finds no messages of direct chats and of other groups.
+// testVisibility: A search from a group does not find messages of direct chats and other groups.
 func testVisibility(s *suite) {
 	channels := map[string]memory.Channel{
 		"unspecified": {}, "direct": {Kind: memory.ChannelDirect, ID: "d"}, "group a": group("a"), "group b": group("b"),
@@ -160,7 +160,7 @@ func testVisibility(s *suite) {
 		q.Filter.Audience = memory.VisibilityChannel.AudienceOf(channels[name])
 		s.finds(q, "tea", want...)
 	}
-	// Neighbors returns only what the audience sees, whatever messages it is asked about.
+	// Neighbors returns only visible messages, whatever messages it is called with.
 	var of []session.Message
 	for _, hit := range s.search(all(ann, 10), "tea") {
 		of = append(of, hit.Message)
@@ -190,7 +190,7 @@ func join(messages []session.Message) string {
 	return strings.Join(texts, " ")
 }
 
-// testSaidUntil: what was said after the last time that counts is neither found nor a neighbor of what is found.
+// testSaidUntil: Messages after SaidUntil are neither hits nor neighbours of hits.
 func testSaidUntil(s *suite) {
 	later, latest := by(ann, "I drink black tea now"), answer("Tea again")
 	later.Time, latest.Time = t0.Add(time.Hour), t0.Add(2*time.Hour)
@@ -205,13 +205,13 @@ func testSaidUntil(s *suite) {
 		for _, hit := range s.search(q, "green") {
 			around, err := s.Search.Neighbors(s.Context(), q, []session.Message{hit.Message}, 5)
 			if err != nil || len(around) != 1 || len(around[0].Before)+len(around[0].After) != want-1 {
-				s.Errorf("until %s: around it are %+v, %v", until, around, err)
+				s.Errorf("until %s: the neighbours are %+v, %v", until, around, err)
 			}
 		}
 	}
 }
 
-// testNeighbors: they are the nearest messages of the session that people or the bot said, in order.
+// testNeighbors: Neighbours are the session's nearest messages of people or the bot, in order.
 func testNeighbors(s *suite) {
 	other := answer("other")
 	other.AgentID = "other"
@@ -246,16 +246,16 @@ func testNeighbors(s *suite) {
 		}
 	}
 	if none, err := s.Search.Neighbors(s.Context(), all(ann, 0), nil, 3); len(none) != 0 || err != nil {
-		s.Errorf("of no messages: %+v, %v", none, err)
+		s.Errorf("without messages: %+v, %v", none, err)
 	}
 	of[0].SessionRef = "unknown"
 	neighbors, err := s.Search.Neighbors(s.Context(), all(ann, 0), of, 3)
 	if err != nil || len(neighbors) != 1 || len(neighbors[0].Before)+len(neighbors[0].After) != 0 {
-		s.Errorf("of an unknown session: %+v, %v", neighbors, err)
+		s.Errorf("an unknown session: %+v, %v", neighbors, err)
 	}
 }
 
-// testLiftAnswers: a hit lifts the messages next to it in its session, so that an answer is found that shares no word with the
+// testLiftAnswers: A hit raises the scores of its neighbours in the session, so that an answer is found that shares no word with the
 // question.
 func testLiftAnswers(s *suite) {
 	question := "So, where did you spend the honeymoon?"
@@ -285,7 +285,7 @@ func testLiftAnswers(s *suite) {
 	s.finds(all(ann, 10), "honeymoon", question)
 }
 
-// testLiftOwnOnly: what lifts and what is lifted are the user's own messages, and pass the filter.
+// testLiftOwnOnly: Only the user's own messages that pass the filter raise scores or are raised.
 func testLiftOwnOnly(s *suite) {
 	scope := in(ann, "s")
 	scope.Channel = group("g")
@@ -301,7 +301,7 @@ func testLiftOwnOnly(s *suite) {
 
 	s.finds(lifting(ann), "violin")
 	s.finds(lifting(bob), "violin", "violin of bob")
-	// A message of another user between two is neither found nor counted as a step.
+	// Another user's message in between is neither found nor counted as a step.
 	if hits := s.search(lifting(ann), "before"); len(hits) != 2 || hits[1].Message.Content != "ann after" ||
 		!near(hits[1].Neighbors, 0.6*hits[0].Score) {
 		s.Errorf("%+v", hits)
@@ -326,7 +326,7 @@ func testLiftOwnOnly(s *suite) {
 	s.finds(q, "harp")
 }
 
-// testRemove: deleted messages are not found, and do not affect the scores of the others.
+// testRemove: Deleted messages are not found and do not affect the scores of others.
 func testRemove(s *suite) {
 	for _, user := range []memory.User{ann, bob} {
 		s.say(in(user, "kept "+user.ID), by(user, "tea kept of "+user.ID))

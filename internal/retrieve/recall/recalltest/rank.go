@@ -22,7 +22,7 @@ type document struct {
 	terms   []string
 }
 
-// documents are the messages of a session that can be found.
+// documents returns the messages of a session that can be found.
 func documents(t *testing.T, sessions session.Store, user memory.User, sessionID string) (all []document) {
 	t.Helper()
 	for _, m := range messages(t, sessions, user, sessionID) {
@@ -33,7 +33,7 @@ func documents(t *testing.T, sessions session.Store, user memory.User, sessionID
 	return all
 }
 
-// score gives each document its own score for the text.
+// score computes each document's own score for the text.
 func score(all []document, text string) []recall.Hit {
 	terms := recall.QueryTerms(text)
 	holders := make([]int64, len(terms))
@@ -54,7 +54,7 @@ func score(all []document, text string) []recall.Hit {
 	return scored
 }
 
-// ranked is what a search over all documents answers without any index. Documents are in the order of their session.
+// ranked returns the result of a search over all documents without an index. The documents are in the order of their session.
 func ranked(all []document, text string, neighborWeight float64) (hits []recall.Hit) {
 	scored := score(all, text)
 	better := func(a, b recall.Hit) int {
@@ -81,8 +81,8 @@ func ranked(all []document, text string, neighborWeight float64) (hits []recall.
 	return hits
 }
 
-// SameAsUnindexed checks that searches for the texts answer what they would answer without an index. All messages of the user
-// must be in the session, and all messages in the session must be the user's.
+// SameAsUnindexed checks that searches for the texts return what they would without an index. The session must have all messages of the
+// user and no others.
 func SameAsUnindexed(t *testing.T, stores Stores, user memory.User, sessionID string, texts ...string) {
 	t.Helper()
 	documents := documents(t, stores.Sessions, user, sessionID)
@@ -106,7 +106,7 @@ func SameAsUnindexed(t *testing.T, stores Stores, user memory.User, sessionID st
 	}
 }
 
-// differ says how hits differ in relevance and, if order is set, in their order; it is empty when they do not.
+// differ describes how hits differ in relevance and, if order is set, in order. It returns "" if they do not.
 func differ(got, want []recall.Hit, order bool) string {
 	if len(got) != len(want) {
 		return fmt.Sprintf("%d hits, want %d", len(got), len(want))
@@ -136,9 +136,9 @@ func randomText(random *rand.Rand, most int) string {
 	return strings.Join(words, " ")
 }
 
-// testRankAsWithoutIndex: the ranking does not depend on whether a message is indexed yet, nor on what was deleted.
+// testRankAsWithoutIndex: The ranking depends neither on whether messages are indexed yet nor on deleted messages.
 func testRankAsWithoutIndex(s *suite) {
-	random := rand.New(rand.NewPCG(3, 4)) //nolint:gosec // the same in every run
+	random := rand.New(rand.NewPCG(3, 4)) //nolint:gosec // deterministic
 	talk := func(n int) {
 		s.Helper()
 		var list []memory.Message
@@ -154,7 +154,7 @@ func testRankAsWithoutIndex(s *suite) {
 		withheld := make([]session.Exclusion, n)
 		withheld[n/3] = session.WithheldFailure
 		s.append(session.Append{Scope: in(ann, "s"), Messages: list, Excluded: withheld})
-		s.say(in(bob, "b"), by(bob, "tea and more tea")) // stored between
+		s.say(in(bob, "b"), by(bob, "tea and more tea")) // stored in between
 	}
 	compare := func() {
 		s.Helper()
@@ -162,7 +162,7 @@ func testRankAsWithoutIndex(s *suite) {
 			SameAsUnindexed(s.T, s.Stores, ann, "s", randomText(random, 4))
 		}
 	}
-	for _, n := range []int{50, 30, 40, 100, 100, 100} { // fewer and more than are indexed together
+	for _, n := range []int{50, 30, 40, 100, 100, 100} { // fewer and more than one batch of the index
 		talk(n)
 		compare()
 		s.index()
@@ -177,7 +177,7 @@ func testRankAsWithoutIndex(s *suite) {
 	compare()
 }
 
-// testSearchWhileWriting: a stored message is found immediately and once, also while it is being indexed.
+// testSearchWhileWriting: A stored message is found immediately and once, also while it is being indexed.
 func testSearchWhileWriting(s *suite) {
 	var writers, indexer sync.WaitGroup
 	done := make(chan struct{})

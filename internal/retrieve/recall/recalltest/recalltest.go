@@ -68,7 +68,7 @@ var (
 	elsewhere = memory.User{Namespace: "tenant/other", ID: "ann"}
 )
 
-// t0 is when the messages of a test are said.
+// t0 is the time of the tests' messages.
 var t0 = time.Date(2026, 3, 5, 12, 0, 0, 123_456_000, time.UTC)
 
 // suite is one test with its stores.
@@ -106,7 +106,7 @@ func (s *suite) append(a session.Append) {
 	}
 }
 
-// filler returns so many messages about something else that the user's messages are indexed.
+// filler returns so many unrelated messages, enough for the user's messages to be indexed.
 func filler(user memory.User) (messages []memory.Message) {
 	for i := range 70 {
 		messages = append(messages, by(user, fmt.Sprintf("filler number %d", i)))
@@ -177,7 +177,7 @@ func (s *suite) finds(q recall.Query, text string, want ...string) {
 	}
 }
 
-// viewer sees every session of the user.
+// viewer returns a viewer that sees every session of the user.
 func viewer(user memory.User) session.Viewer {
 	return session.Viewer{Namespace: user.Namespace, UserID: user.ID, Audience: memory.Everything()}
 }

@@ -15,13 +15,13 @@ const (
 	another     = "test/another/2"
 )
 
-// vectorOf is a unit vector. Those of texts that end in neighbouring digits are similar.
+// vectorOf returns a unit vector. Texts that end in adjacent digits have similar ones.
 func vectorOf(text string) []float32 {
 	angle := float64(text[len(text)-1]-'0') / 10
 	return []float32{float32(math.Cos(angle)), float32(math.Sin(angle))}
 }
 
-// embed gives vectors to all messages that are to have some, but for the refused one, and returns their texts.
+// embed stores vectors for all messages that lack one, except the refused one, and returns their texts.
 func (s *suite) embed(fingerprint string, keep int, refused string) (embedded []string) {
 	s.Helper()
 	after, err := s.Index.Progress(s.Context(), fingerprint)
@@ -50,7 +50,7 @@ func (s *suite) embed(fingerprint string, keep int, refused string) (embedded []
 	}
 }
 
-// similar are the texts of the messages found by a text's vector, the most similar first.
+// similar returns the texts of the messages found by a text's vector, most similar first.
 func (s *suite) similar(q recall.Query, fingerprint, text string) (found []string) {
 	s.Helper()
 	hits, err := s.Search.SearchVector(s.Context(), q, fingerprint, vectorOf(text))
@@ -75,7 +75,7 @@ func (s *suite) wantTexts(what string, got []string, want ...string) {
 	}
 }
 
-// testVectors: messages with words get vectors once for each model, and are found by those of the model that is asked for.
+// testVectors: Messages with words get one vector for each model. A search uses the vectors of its model.
 func testVectors(s *suite) {
 	var want []string
 	for i := range 6 {
@@ -103,7 +103,7 @@ func testVectors(s *suite) {
 	q.Filter.SaidBefore = t0
 	s.wantTexts("said earlier", s.similar(q, fingerprint, "hello 0"))
 
-	// After a change of the model everything gets vectors again. A message that the new model refuses keeps none.
+	// After a change of model all messages are embedded again. One that the new model refuses has no vector.
 	s.wantTexts("embedded by another model", s.embed(another, 100, "hello 3"), append(want, "bob 0")...)
 	for more := true; more; {
 		var err error
@@ -115,7 +115,7 @@ func testVectors(s *suite) {
 	s.wantTexts("by the new model", s.similar(all(ann, 100), another, "hello 0"), slices.Delete(want, 3, 4)...)
 }
 
-// testVectorsOfNewest: only the newest messages of each user have vectors.
+// testVectorsOfNewest: Only each user's newest messages have vectors.
 func testVectorsOfNewest(s *suite) {
 	s.say(in(bob, "b"), by(bob, "bob 0"))
 	for i := range 8 {
@@ -128,7 +128,7 @@ func testVectorsOfNewest(s *suite) {
 	s.wantTexts("of another user", s.similar(all(bob, 100), fingerprint, "bob 0"), "bob 0")
 }
 
-// testVectorsOfOthers: a vector is stored for a message of its user, and for none that is gone.
+// testVectorsOfOthers: A vector is stored only for an existing message of its user.
 func testVectorsOfOthers(s *suite) {
 	s.say(in(ann, "s"), by(ann, "hello 1"))
 	s.say(in(bob, "b"), by(bob, "bob 2"))
@@ -148,7 +148,7 @@ func testVectorsOfOthers(s *suite) {
 	s.wantTexts("of bob", s.similar(all(bob, 100), fingerprint, "0"), "bob 2")
 }
 
-// testVectorsRemoved: vectors are deleted with their messages.
+// testVectorsRemoved: Vectors are deleted with their messages.
 func testVectorsRemoved(s *suite) {
 	s.say(in(ann, "s"), by(ann, "hello 1"))
 	s.say(in(ann, "deleted"), by(ann, "hello 2"))
@@ -167,7 +167,7 @@ func testVectorsRemoved(s *suite) {
 	s.wantTexts("embedded later", s.embed(fingerprint, 10, ""), "back 4")
 }
 
-// testProgress: progress is stored for one model, and starts at zero for another.
+// testProgress: Progress is stored for one model, and starts at zero for another.
 func testProgress(s *suite) {
 	progress := func(fingerprint string, want int64) {
 		s.Helper()

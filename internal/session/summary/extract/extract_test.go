@@ -12,7 +12,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/session/summary/extract"
 )
 
-// talk makes lines of text; "A: " begins what the bot says.
+// talk makes lines of texts. The prefix "A: " means the bot.
 func talk(user, bot string, texts ...string) session.Summarizing {
 	var s session.Summarizing
 	for _, text := range texts {
@@ -67,8 +67,9 @@ var english = talk(
 	"A: A good plan for the marathon.",
 )
 
-// TestSense: what matters is kept, in order and with who said it; greetings and asides are not, however much room there is.
-func TestSense(t *testing.T) {
+// TestKeepsImportantLinesInOrder: Important lines are kept in order with their speakers. Greetings and asides are not, even if there is
+// room.
+func TestKeepsImportantLinesInOrder(t *testing.T) {
 	for name, test := range map[string]struct {
 		said     session.Summarizing
 		maxRunes int
@@ -105,9 +106,9 @@ func TestSense(t *testing.T) {
 	}
 }
 
-// TestRolling: over a long conversation, what was important in the beginning outlives small talk, each line comes once,
-// older ones come first, and the same gives the same.
-func TestRolling(t *testing.T) {
+// TestImportantLinesOutliveSmallTalk: In a long conversation early important lines outlive small talk. Each line occurs once, oldest
+// first, and the result is deterministic.
+func TestImportantLinesOutliveSmallTalk(t *testing.T) {
 	run := func() string {
 		previous := strings.Join(summarize(t, 300, chinese), "\n")
 		for i := range 30 {
@@ -122,18 +123,18 @@ func TestRolling(t *testing.T) {
 	first := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "用户: 我下个月要带妈妈去成都旅游") })
 	late := slices.Index(lines, "用户: 妈妈说春熙路太吵。")
 	if first < 0 || late <= first {
-		t.Errorf("the summary has become\n%s", got)
+		t.Errorf("the summary is\n%s", got)
 	}
 	slices.Sort(lines)
 	if len(slices.Compact(lines)) != len(strings.Split(got, "\n")) {
-		t.Errorf("lines come twice in\n%s", got)
+		t.Errorf("lines occur twice in\n%s", got)
 	}
 	if again := run(); again != got {
-		t.Errorf("another time it is\n%s\nand not\n%s", again, got)
+		t.Errorf("the second result is\n%s\nthe first\n%s", again, got)
 	}
 }
 
-// TestOddTexts: code is left out, long sentences are cut, marks of lists go, and nothing makes nothing.
+// TestOddTexts: Code is left out, long sentences are cut, list marks are removed, and empty texts give nothing.
 func TestOddTexts(t *testing.T) {
 	long := strings.Repeat("很长的句子没有标点", 100)
 	lines := summarize(
@@ -161,7 +162,7 @@ func TestOddTexts(t *testing.T) {
 		t.Errorf("code is in\n%s", text)
 	}
 	if got := summarize(t, 1000, talk("u", "a", "the printer is broken", "the printer is broken", "the printer is broken")); len(got) != 1 {
-		t.Errorf("said three times: %q", got)
+		t.Errorf("a line said three times gives %q", got)
 	}
 	for _, nothing := range [][]string{{}, {""}, {"嗯", "A: 好"}, {"!!!", "👍"}} {
 		if got := summarize(t, 1000, talk("u", "a", nothing...)); got != nil {
@@ -169,11 +170,11 @@ func TestOddTexts(t *testing.T) {
 		}
 	}
 	if got := summarize(t, 30, talk("u", "a", long)); len(got) > 1 {
-		t.Errorf("little room gives %q", got)
+		t.Errorf("a small limit gives %q", got)
 	}
 }
 
-// FuzzSummarize: whatever is said, the summary is short, and its lines are those of who said something.
+// FuzzSummarize: The summary keeps to its limit, and its lines are quotes of the speakers.
 func FuzzSummarize(f *testing.F) {
 	f.Add("成都的酒店。\nx: y\u2028 z", "old: line\nrest", 50)
 	f.Fuzz(func(t *testing.T, said, previous string, maxRunes int) {

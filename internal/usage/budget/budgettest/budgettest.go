@@ -9,7 +9,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/usage/budget"
 )
 
-// Run runs the suite. The factory returns a store that is empty and lasts as long as its test.
+// Run runs the suite. Each call of factory returns an empty store that lasts until the end of the test.
 func Run(t *testing.T, factory func(t *testing.T) budget.Store) {
 	for _, c := range []struct {
 		name string
@@ -67,7 +67,7 @@ func testAddsUp(s *suite) {
 	s.add(entry(today, ann, 5, 0), entry(today, ann, 0, 1), entry(today, site, 7, 0))
 	s.add(entry(today, ann, 6, 1))
 	s.want(today, ann, 11, 2)
-	s.want(today, site, 7, 0) // a namespace is not the sum of its users
+	s.want(today, site, 7, 0) // counted separately, not as the sum of its users
 	s.want(today, ben, 0, 0)
 	s.want(today, elsewhere, 0, 0)
 	s.want(tomorrow, ann, 0, 0)
@@ -98,7 +98,7 @@ func testRefusedUsers(s *suite) {
 	}
 }
 
-// testNewDay: late counts for the day before are stored, and do not affect the new day.
+// testNewDay: Late counts for the previous day are stored and do not affect the new day.
 func testNewDay(s *suite) {
 	s.add(entry(today, ann, 5, 1))
 	s.add(entry(today, ann, 1, 0), entry(tomorrow, ann, 2, 0))

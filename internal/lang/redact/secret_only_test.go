@@ -2,8 +2,8 @@ package redact
 
 import "testing"
 
-// TestBareStatements: a statement that told a secret and nothing else, in several languages, and ones that tell more.
-func TestBareStatements(t *testing.T) {
+// TestBareFindsStatementsWithOnlyASecret: Bare recognises a statement that contains only a secret, in several languages.
+func TestBareFindsStatementsWithOnlyASecret(t *testing.T) {
 	t.Parallel()
 	for text, bare := range map[string]bool{
 		"my password is [redacted: password]":                                    true,

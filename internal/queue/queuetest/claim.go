@@ -12,12 +12,12 @@ import (
 	"github.com/memsidecar/memsidecar/internal/queue"
 )
 
-// testOrder: a user's line is served one at a time and in order, several users' lines at once.
+// testOrder: A user's jobs are claimed one at a time and in order, those of different users simultaneously.
 func testOrder(s *suite) {
 	a1, a2 := s.add(direct("ann")), s.add(direct("ann"))
 	both := s.add(lobby("ben"), "ann")
 	b2 := s.add(direct("ben"))
-	elsewhere := s.add(memory.Scope{Namespace: "elsewhere", UserID: "ann"}) // another person
+	elsewhere := s.add(memory.Scope{Namespace: "elsewhere", UserID: "ann"}) // another user
 	jobs := s.expect("ann "+a1, "ben "+both, "ann "+elsewhere)
 	s.expect()
 	s.later(time.Hour)
@@ -46,11 +46,11 @@ func testClaimLimit(s *suite) {
 		s.Errorf("claimed %q", got)
 	}
 	if next.IsZero() || next.After(s.now) {
-		s.Errorf("another is due already, but next is %s", next)
+		s.Errorf("another job is due already, but next is %s", next)
 	}
 	s.expect("eve " + c)
 	if _, next := s.claim(2); !next.IsZero() {
-		s.Errorf("none waits for a time, but next is %s", next)
+		s.Errorf("no job is postponed, but next is %s", next)
 	}
 }
 
@@ -121,7 +121,7 @@ func testPostpone(s *suite) {
 		s.Errorf("got %+v", c)
 	}
 	b := s.add(direct("ben"))
-	s.expect("ben " + b) // it blocks its own line only
+	s.expect("ben " + b) // it blocks only its own user's jobs
 	if jobs, next := s.claim(10); len(jobs) != 0 || !next.Equal(due) {
 		s.Errorf("claimed %q, next %s, want none until %s", names(jobs), next, due)
 	}
@@ -139,7 +139,7 @@ func testPostpone(s *suite) {
 func testCheckpoint(s *suite) {
 	id := s.add(direct("ann"))
 	job := s.expect("ann " + id)[0]
-	for _, data := range []string{`{"first":1}`, `{"text":"茶 \u0000"}`} { // the last one counts
+	for _, data := range []string{`{"first":1}`, `{"text":"茶 \u0000"}`} { // the last one is kept
 		if err := s.store.Checkpoint(s.Context(), job.Seq, []byte(data)); err != nil {
 			s.Fatal(err)
 		}
@@ -187,7 +187,7 @@ func testRecover(s *suite) {
 		s.Errorf("claimed %+v", again[0])
 	}
 	if c := s.get(user("ben"), b); c.State != memory.StateRunning {
-		s.Errorf("what runs in this process became %s", c.State)
+		s.Errorf("a job that runs in this process became %s", c.State)
 	}
 	s.finish(again[0], memory.StateRemembered)
 	s.finish(jobs[1], memory.StateRemembered)
@@ -219,7 +219,7 @@ func testRetry(s *suite) {
 		}
 	}
 	if err := retry(user("ben"), everything); err != nil || s.get(user("ann"), id).State != memory.StateFailed {
-		s.Errorf("retrying the running one of another speaker: %v", err)
+		s.Errorf("retrying another speaker's running job: %v", err)
 	}
 	s.expect()
 
@@ -244,7 +244,7 @@ func testRetry(s *suite) {
 	}
 }
 
-// testRetryKeepsItsPlace: what is retried comes after the one that is due or running, and before all that came later.
+// testRetryKeepsItsPlace: A retried job comes after the one that is due or running, and before all later ones.
 func testRetryKeepsItsPlace(s *suite) {
 	retry := func(id string) {
 		s.Helper()
@@ -262,7 +262,7 @@ func testRetryKeepsItsPlace(s *suite) {
 	if err := s.store.Postpone(s.Context(), job.Seq, s.now.Add(time.Minute), memory.Outcome{}, s.now); err != nil {
 		s.Fatal(err)
 	}
-	s.expect() // the line waits with the third
+	s.expect() // the third one blocks the others
 	s.later(time.Minute)
 	for _, id := range []string{a3, a1, a2, a4} {
 		s.finish(s.expect("ann " + id)[0], memory.StateRemembered)

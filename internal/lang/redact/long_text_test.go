@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// TestLongText: a long text costs time in proportion to its length: four times as much some four times as long, not sixteen. A machine
-// that is busy with something else makes either longer, so both are measured again until they are in proportion once.
-func TestLongText(t *testing.T) {
+// TestTimeIsLinearInTheLength: The time is linear in a text's length: a text four times as long takes about four times as long, not
+// sixteen. On a busy machine both are measured again until one measurement is linear.
+func TestTimeIsLinearInTheLength(t *testing.T) {
 	r := all(t)
-	var keywords strings.Builder // of all rules, so that each has something to look at
+	var keywords strings.Builder // of all rules, so that each one runs
 	for _, rule := range rules().Rules {
 		keywords.WriteString(rule.Keywords[0] + "=0123456789abcdef ")
 	}

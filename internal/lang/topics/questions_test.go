@@ -10,8 +10,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/lang/topics"
 )
 
-// TestQuestionsOfManyPeople: what several people ask about is told as whole words, and neither question words nor parts of
-// words. The second file was held back while the method was changed.
+// TestQuestionsOfManyPeople: The topics are whole words that several people ask about, not question words or parts of words. The second
+// file was not used to develop the method.
 func TestQuestionsOfManyPeople(t *testing.T) {
 	for file, least := range map[string]int{"hot_dev.txt": 19, "hot_held.txt": 8} {
 		t.Run(file, func(t *testing.T) {
@@ -57,7 +57,7 @@ func names(list string) (all []string) {
 	return all
 }
 
-// TestSeedsThreeTurnsOfFiveVisitors: the dialogue of the product's own document, by five people.
+// TestSeedsThreeTurnsOfFiveVisitors: The seed document's dialogue, held by five people, gives its topics.
 func TestSeedsThreeTurnsOfFiveVisitors(t *testing.T) {
 	var said []topics.Message
 	for i := range 5 {

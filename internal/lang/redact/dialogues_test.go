@@ -7,11 +7,11 @@ import (
 	"testing"
 )
 
-// corpusEnv names files of dialogues, separated by colons: LoCoMo's or MemoryBank's JSON. They are not part of this project.
+// corpusEnv names JSON files of LoCoMo or MemoryBank dialogues, separated by colons. They are not part of this project.
 const corpusEnv = "MEMSIDECAR_REDACT_DIALOGUES"
 
-// TestDialoguesOfPeopleStayAsTheyAre counts the messages of dialogues, in which nobody says a secret, that are redacted.
-func TestDialoguesOfPeopleStayAsTheyAre(t *testing.T) {
+// TestDialoguesWithoutSecretsStay counts redacted messages in dialogues that contain no secret.
+func TestDialoguesWithoutSecretsStay(t *testing.T) {
 	paths := os.Getenv(corpusEnv)
 	if paths == "" {
 		t.Skip(corpusEnv + " names no files of dialogues")
@@ -37,11 +37,11 @@ func TestDialoguesOfPeopleStayAsTheyAre(t *testing.T) {
 	}
 	t.Logf("%d of %d messages are redacted", alarms, messages)
 	if messages == 0 || alarms*2000 >= messages {
-		t.Errorf("%d of %d messages are redacted: fewer than 1 in 2,000 are to be", alarms, messages)
+		t.Errorf("%d of %d messages are redacted, want fewer than 1 in 2,000", alarms, messages)
 	}
 }
 
-// eachMessage calls a function with every message, wherever it is in a file.
+// eachMessage calls the function with every message of a file.
 func eachMessage(value any, call func(text string)) {
 	switch v := value.(type) {
 	case []any:

@@ -8,7 +8,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/lang/topics"
 )
 
-// TestTopicsSaidOnce: for a digest, what was said once is a topic when it is a noun. Verbs, small talk and function words are not.
+// TestTopicsSaidOnce: For a digest, a noun that was said once is a topic. Verbs, small talk and function words are not.
 func TestTopicsSaidOnce(t *testing.T) {
 	for text, want := range map[string][]string{
 		"我昨天买了一台咖啡机":                             {"咖啡机"},
@@ -30,7 +30,7 @@ func TestTopicsSaidOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(report.Topics) != 0 {
-			t.Errorf("%s: %+v was said once", text, report.Topics)
+			t.Errorf("%s: %+v was said only once", text, report.Topics)
 		}
 		for _, w := range want {
 			if !slices.Contains(report.Once, w) {
@@ -41,9 +41,9 @@ func TestTopicsSaidOnce(t *testing.T) {
 			t.Errorf("%s: %q, want none", text, report.Once)
 		}
 	}
-	// What a single person says is never told to those who ask about everybody.
+	// Words of a single person are not reported to callers who ask about all people.
 	source := &fakeSource{answers: [][]topics.Message{messages("甲: 我买了咖啡机"), nil}}
 	if report, err := topics.NewCounter(source).Count(t.Context(), topics.Query{Once: true, Before: time.Now()}, 5); err != nil || len(report.Once) != 0 {
-		t.Errorf("told %q (%v)", report.Once, err)
+		t.Errorf("reported %q (%v)", report.Once, err)
 	}
 }
