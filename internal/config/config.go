@@ -163,6 +163,7 @@ type Queue struct {
 	MaxPendingBytes        int           `koanf:"max_pending_bytes" min:"0" max:"1125899906842624"`
 	MaxAge                 time.Duration `koanf:"max_age" min:"1m" max:"8760h"`
 	MaxWait                time.Duration `koanf:"max_wait" min:"0" max:"1h"`
+	Debounce               time.Duration `koanf:"debounce" min:"0" max:"1h"`
 	BackoffMin             time.Duration `koanf:"backoff_min" min:"1ms" max:"24h"`
 	BackoffMax             time.Duration `koanf:"backoff_max" min:"1ms" max:"24h"`
 	Retention              time.Duration `koanf:"retention" min:"0" max:"876000h"`
@@ -357,6 +358,7 @@ func defaults(dataDir string) Config {
 			Retention:         720 * time.Hour,
 			FailedRetention:   8760 * time.Hour,
 			MaxWait:           30 * time.Second,
+			Debounce:          2 * time.Minute,
 			BackoffMin:        time.Second,
 			BackoffMax:        5 * time.Minute,
 		},

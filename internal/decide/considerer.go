@@ -95,8 +95,14 @@ type Options struct {
 	// limit.
 	MaxPendingTotal int
 	MaxPendingBytes int64
-	MaxWait         time.Duration  // cap of Request.Wait
-	Location        *time.Location // of users who set no time zone
+	MaxWait         time.Duration // cap of Request.Wait
+	// Debounce is how long a dialogue waits for the following ones of its conversation where a model is asked; 0: not at all.
+	Debounce time.Duration
+	// AsksModel reports whether considering asks a model, and Urgent whether the new messages of a transcript are not to be held back. With
+	// Debounce both are required.
+	AsksModel func() bool
+	Urgent    func(t Transcript) bool
+	Location  *time.Location // of users who set no time zone
 	// Now is the clock, also the pool's; by default time.Now.
 	Now     func() time.Time
 	Pool    queue.Options
@@ -217,14 +223,18 @@ func (c *Considerer) handle(ctx context.Context, job queue.Job) (memory.State, m
 	}
 	p, ok := savedPlan(job.Checkpoint)
 	if !ok {
-		if p, err = c.decide(ctx, job, settings.Location(c.options.Location)); err != nil {
+		b, err := c.batchOf(ctx, job)
+		if err != nil {
 			return "", memory.Outcome{}, err
 		}
-		if len(p.Statements) > 0 {
-			if err := c.save(ctx, job, p); err != nil {
-				return "", memory.Outcome{}, err
-			}
+		plans, err := c.decide(ctx, b, settings.Location(c.options.Location))
+		if err != nil {
+			return "", memory.Outcome{}, err
 		}
+		if err := c.save(ctx, b, plans); err != nil {
+			return "", memory.Outcome{}, err
+		}
+		p = plans[0]
 	}
 	if len(p.Statements) == 0 {
 		return memory.StateSkipped, p.outcome(), nil
@@ -251,55 +261,55 @@ func savedPlan(checkpoint []byte) (p plan, ok bool) {
 	return p, true
 }
 
-// decide asks what is to be remembered.
-func (c *Considerer) decide(ctx context.Context, job queue.Job, location *time.Location) (plan, error) {
-	t := Transcript{Dialogue: job.Dialogue, Speaker: job.Consideration.Scope.UserID, Location: location}
+// decide asks what is to be remembered of the jobs of a batch, and returns a plan for each.
+func (c *Considerer) decide(ctx context.Context, b batch, location *time.Location) ([]plan, error) {
+	job := b.jobs[0]
+	t := b.transcript(location)
 	if !t.spoken() {
-		return plan{Reason: "the dialogue holds no words of this user"}, nil
+		return b.plans(plan{Reason: "the dialogue holds no words of this user"}), nil
 	}
 	t, echoed, err := c.withoutEchoes(ctx, t)
 	if err != nil || !t.spoken() {
-		return plan{Reason: echoed}, err
+		return b.plans(plan{Reason: echoed}), err
 	}
 	before, err := c.earlier(ctx, job)
 	if err != nil {
-		return plan{}, fmt.Errorf("reading the last turns: %w", err)
+		return nil, fmt.Errorf("reading the last turns: %w", err)
 	}
 	t = t.after(before)
 	in := Input{Transcript: t, Known: sync.OnceValues(func() ([]Known, error) { return c.knownMemories(ctx, job, t, before) })}
 	found, err := c.extract(ctx, in)
 	if err != nil {
-		return plan{}, fmt.Errorf("deciding: %w", err)
+		return nil, fmt.Errorf("deciding: %w", err)
 	}
-	p := plan{Reason: found.Reason + echoed, DecidedBy: found.by, Fallback: found.fallback, Dropped: found.Dropped}
+	p := plan{Reason: found.Reason + echoed, DecidedBy: found.by, Fallback: found.fallback}
 	if p.Fallback != "" {
 		p.Reason += "; decided by rules: " + p.Fallback
 	}
-	if len(found.Ops) == 0 {
-		p.Reason += remarks(t.Notes)
-		return p, nil
-	}
 	ops, left := withoutBare(found.Ops)
-	if !left {
+	if len(found.Ops) > 0 && !left {
 		p.Reason += "; but nothing is left of it after removing secrets"
-		return p, nil
+		ops = nil
 	}
-	if !found.Checked {
+	if len(ops) > 0 && !found.Checked {
 		if ops, err = c.checkOps(ctx, in, ops); err != nil {
-			return plan{}, err
+			return nil, err
 		}
 	}
-	if err := c.settleOps(ctx, job, t, ops, &p); err != nil {
-		return plan{}, err
-	}
 	p.Reason += remarks(t.Notes)
-	return p, nil
+	plans := b.plans(p)
+	plans[len(plans)-1].Dropped = found.Dropped
+	if err := c.settleOps(ctx, b, t, ops, plans); err != nil {
+		return nil, err
+	}
+	b.note(plans, len(ops) > 0)
+	return plans, nil
 }
 
 // after returns the transcript with the last turns before it.
 func (t Transcript) after(before earlierTurns) Transcript {
 	t.Dialogue.Messages = slices.Concat(before.messages, t.Dialogue.Messages)
-	t.Earlier, t.refs = len(before.messages), before.refs
+	t.Earlier, t.refs = len(before.messages), slices.Concat(before.refs, t.refs)
 	return t
 }
 
@@ -311,13 +321,23 @@ func remarks(notes *Remarks) string {
 	return b.String()
 }
 
-// save makes the plan durable.
-func (c *Considerer) save(ctx context.Context, job queue.Job, p plan) error {
-	data, err := json.Marshal(p)
-	if err != nil {
-		return err
+// save makes the plans of a batch durable, all at once. A plan alone that does nothing need not be.
+func (c *Considerer) save(ctx context.Context, b batch, plans []plan) error {
+	if len(plans) == 1 && len(plans[0].Statements) == 0 {
+		return nil
 	}
-	return c.Queue.Checkpoint(ctx, job.Seq, data)
+	saved := map[int64][]byte{}
+	for i, job := range b.jobs {
+		data, err := json.Marshal(plans[i])
+		if err != nil {
+			return err
+		}
+		if len(plans) == 1 {
+			return c.Queue.Checkpoint(ctx, job.Seq, data)
+		}
+		saved[job.Seq] = data
+	}
+	return c.Queue.CheckpointAll(ctx, saved)
 }
 
 // spoken reports whether the speaker said anything in the new messages.

@@ -148,7 +148,7 @@ type system struct {
 	traces   *trace.Recorder
 }
 
-func newSystem(t *testing.T, j *judge) *system {
+func newSystem(t *testing.T, j *judge, change ...func(*decide.Deps, *decide.Options)) *system {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	storage, err := sqlite.Open(t.Context(), sqlite.Options{Dir: t.TempDir(), Log: log})
@@ -165,11 +165,15 @@ func newSystem(t *testing.T, j *judge) *system {
 	traces := trace.NewRecorder(sqlstore.NewTraces(storage), trace.Options{Retention: time.Hour, Log: log})
 	s.traces = traces
 	s.steps = local.New(local.Deps{Decider: j, Summarizer: j, Memories: s.memories, Vectors: noVectors{}})
-	s.Considerer = decide.NewConsiderer(decide.Deps{
+	deps, options := decide.Deps{
 		Queue: s.queue, Memories: s.memories, Settings: s.settings, Vectors: noVectors{}, Extractor: asModel{s.steps}, Traces: traces,
 	}, decide.Options{MaxPending: 100, MaxWait: time.Minute, Location: time.UTC, Pool: queue.Options{
 		Workers: 4, MaxAge: time.Hour, BackoffMin: time.Millisecond, BackoffMax: time.Millisecond, Log: log,
-	}})
+	}}
+	for _, set := range change {
+		set(&deps, &options)
+	}
+	s.Considerer = decide.NewConsiderer(deps, options)
 	memories := manage.NewService(manage.Deps{
 		Store: s.store, Considerations: s.queue, Traces: traces, Purger: storage, Uncache: reconcile.DropReadings,
 	})

@@ -16,7 +16,7 @@ type Transcript struct {
 	// Earlier is the number of these last turns' messages. They were considered before: they are context, and statements may rest on
 	// them, but not on them alone.
 	Earlier int
-	// refs name the earlier messages that have no id of their own.
+	// refs name messages from the first on, as Ref does: the earlier ones, and the new ones when they are of several considerations.
 	refs     []string
 	Speaker  string         // the user whose words are considered; the others' are context
 	Location *time.Location // the speaker's time zone, for "tomorrow" and the like
@@ -53,17 +53,17 @@ func (t Transcript) cites(s memory.Statement, from, to int) bool {
 	return false
 }
 
-// Ref names a message in provenance: by its id, by its position among the new messages, or for an earlier message by its consideration
-// and its position there.
+// Ref names a message in provenance: by its id, by its position among the new messages, or for a message of another consideration by
+// that and its position there.
 func (t Transcript) Ref(message int) string {
 	switch {
+	case message < len(t.refs):
+		return t.refs[message]
 	case message >= t.Earlier:
 		if id := t.Dialogue.Messages[message].ID; id != "" {
 			return id
 		}
 		return memory.PositionRef(message - t.Earlier)
-	case message < len(t.refs):
-		return t.refs[message]
 	}
 	return t.Dialogue.MessageRef(message)
 }

@@ -19,23 +19,28 @@ const (
 // OpID refers in Op.IDs to the memory that an earlier op of the same extraction adds.
 func OpID(number int) string { return opPrefix + strconv.Itoa(number) }
 
-// settleOps turns the ops into the statements of a plan and how each is stored. Each op is checked alone: one that cannot be applied is
-// dropped, and the plan says why.
-func (c *Considerer) settleOps(ctx context.Context, job queue.Job, t Transcript, ops []Op, p *plan) error {
-	b := planBuilder{job: job, plan: p, at: map[string]int{}}
+// settleOps turns the ops into the statements of the batch's plans and how each is stored. Each op is checked alone: one that cannot be
+// applied is dropped, and the plan says why.
+func (c *Considerer) settleOps(ctx context.Context, of batch, t Transcript, ops []Op, plans []plan) error {
+	b := planBuilder{batch: of, plans: plans, at: map[string]place{}, touched: map[string]int{}}
 	for i, op := range ops {
 		if op.Action == opExcluded {
 			continue
 		}
 		if op.Action == OpForget && slices.Contains(op.IDs, Everything) {
-			ids, err := c.everything(ctx, job, t)
+			ids, err := c.everything(ctx, of.jobs[0], t)
 			if err != nil {
 				return err
 			}
+			if len(of.jobs) > 1 { // also what the dialogues before it add
+				for k := range i {
+					ids = append(ids, OpID(k))
+				}
+			}
 			op.IDs = ids
-			p.Everything = true
+			plans[b.jobOf(t, op)].Everything = true
 		}
-		b.add(i, op)
+		b.add(i, b.jobOf(t, op), op)
 	}
 	return nil
 }
@@ -57,14 +62,30 @@ func (c *Considerer) everything(ctx context.Context, job queue.Job, t Transcript
 	return ids, nil
 }
 
-// planBuilder adds ops to a plan.
+// place is a statement in the plans of a batch.
+type place struct{ job, statement int }
+
+// planBuilder adds ops to the plans of a batch.
 type planBuilder struct {
-	job  queue.Job
-	plan *plan
-	at   map[string]int // op ids to statements
+	batch   batch
+	plans   []plan
+	at      map[string]place // of op ids
+	touched map[string]int   // memories to the last job that changes them
 }
 
-func (b *planBuilder) add(number int, op Op) {
+// jobOf returns the job of an op: the one with the last new message that it cites, else the newest. An op that changes what an earlier op
+// added or changed is not applied before that.
+func (b *planBuilder) jobOf(t Transcript, op Op) int {
+	job := b.batch.jobOf(t, op.Statement)
+	for _, id := range op.IDs {
+		job = max(job, b.at[id].job, b.touched[id])
+	}
+	return job
+}
+
+func (b *planBuilder) add(number, job int, op Op) {
+	plan := &b.plans[job]
+	op.Statement.MessageIDs = b.batch.refsOf(job, op.Statement.MessageIDs)
 	r := Resolution{Reason: op.Reason}
 	action := op.Action
 	if op.Statement.Quarantine != "" && action != OpForget {
@@ -93,13 +114,16 @@ func (b *planBuilder) add(number int, op Op) {
 		}
 	}
 	if why != "" {
-		b.plan.Dropped = append(b.plan.Dropped, string(op.Action)+": "+why)
+		plan.Dropped = append(plan.Dropped, string(op.Action)+": "+why)
 		return
 	}
-	b.at[OpID(number)] = len(b.plan.Statements)
-	b.plan.Statements = append(b.plan.Statements, op.Statement)
-	b.plan.Resolutions = append(b.plan.Resolutions, r)
-	b.plan.embeddings = append(b.plan.embeddings, op.Embedding)
+	b.at[OpID(number)] = place{job, len(plan.Statements)}
+	for _, id := range r.Targets {
+		b.touched[id] = job
+	}
+	plan.Statements = append(plan.Statements, op.Statement)
+	plan.Resolutions = append(plan.Resolutions, r)
+	plan.embeddings = append(plan.embeddings, op.Embedding)
 }
 
 // targets returns the ids of the memories that the op concerns. Those of earlier ops are the memories that these become or repeat. An op
@@ -114,9 +138,9 @@ func (b *planBuilder) targets(op Op, action OpAction) (ids []string, _ OpAction)
 		if !ok {
 			continue
 		}
-		switch r := b.plan.Resolutions[k]; r.Action {
+		switch r := b.plans[k.job].Resolutions[k.statement]; r.Action {
 		case TreatAdd, TreatSupersede:
-			ids = append(ids, statementMemoryID(b.job, k))
+			ids = append(ids, statementMemoryID(b.batch.jobs[k.job], k.statement))
 		case TreatSame:
 			ids = append(ids, r.Targets[0])
 		case TreatOutdated, TreatWithdraw:

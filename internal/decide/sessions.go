@@ -206,6 +206,7 @@ func (c *Considerer) take(
 		Acceptance: queue.Acceptance{
 			ID:                  newConsiderationID(),
 			Dialogue:            memory.Dialogue{Scope: scope},
+			Hurry:               r.wait > 0,
 			Speakers:            speakers,
 			RequestID:           r.requestID,
 			PayloadHash:         r.payloadHash,

@@ -45,6 +45,14 @@ func (s *Switch) Chosen() bool {
 	}
 }
 
+// AsksModel reports whether a model was chosen, so that considering costs something.
+func (s *Switch) AsksModel() bool {
+	return s.Chosen() && (s.gate != nil || s.extractor.Name() != localName)
+}
+
+// localName is Name of the local extractor.
+const localName = "rules"
+
 // Name is the extractor's, or empty before the choice.
 func (s *Switch) Name() string {
 	if !s.Chosen() {

@@ -42,7 +42,17 @@ type Acceptance struct {
 	// no limit.
 	MaxPendingTotal int
 	MaxPendingBytes int64
+	// Delay holds the considerations back, at most MaxDelay. Those of one user and conversation are held until the first of them is due,
+	// so that they can be considered together.
+	Delay time.Duration
+	// DelayMessages is the number of people's messages at which what is held back in a line becomes due; 0 means no such number.
+	DelayMessages int
+	// Hurry makes what is held back in the speakers' lines due now.
+	Hurry bool
 }
+
+// MaxDelay is the longest Acceptance.Delay.
+const MaxDelay = time.Hour
 
 // Preceding is an earlier dialogue of a conversation.
 type Preceding struct {
@@ -102,13 +112,19 @@ type Store interface {
 	Preceding(ctx context.Context, seq int64, limit int) ([]Preceding, error)
 	// Checkpoint saves the decision of a job for the next attempt, in case this one does not finish.
 	Checkpoint(ctx context.Context, seq int64, data []byte) error
+	// Following returns the pending jobs that follow a job in its user's line without a gap and belong to the same conversation: the
+	// same session, channel and agent. They are in order, at most limit, and end before one that cannot be read or that has a checkpoint.
+	Following(ctx context.Context, seq int64, limit int) ([]Job, error)
+	// CheckpointAll saves the checkpoints of several jobs, all or none. None of them is held back any longer.
+	CheckpointAll(ctx context.Context, checkpoints map[int64][]byte) error
 	// Finish ends a job with a final state and makes the user's next job due.
 	Finish(ctx context.Context, seq int64, state memory.State, outcome memory.Outcome, at time.Time) error
 	// Postpone makes a running job pending until due. The user's later jobs are not due before it.
 	Postpone(ctx context.Context, seq int64, due time.Time, outcome memory.Outcome, at time.Time) error
 	// Recover makes running jobs pending again, except those that run in this process.
 	Recover(ctx context.Context, except []int64, at time.Time) error
-	// MakeDue makes pending jobs due now if their due time is later than after.
+	// MakeDue makes pending jobs due now if their due time is later than after. Those held back by Acceptance.Delay stay so, unless
+	// for longer than MaxDelay: then the clock was ahead.
 	MakeDue(ctx context.Context, after, now time.Time) error
 	// Retry makes a failed consideration pending again. For a pending one it makes the user's first job due; a running one does
 	// not change. The error is memory.ErrPrecondition when the consideration ended without a failure.

@@ -80,6 +80,8 @@ func acceptedBefore(ctx context.Context, tx sqldb.Tx, a queue.Acceptance) (id st
 		return "", nil
 	case err == nil && len(payload) > 0 && !bytes.Equal(payload, a.PayloadHash):
 		return "", memory.Invalid("request_id", "was used before for another dialogue: use a new one")
+	case err == nil && a.Hurry:
+		err = release(ctx, tx, a.Dialogue.Scope.User(), a.At)
 	}
 	return id, err
 }
@@ -118,6 +120,7 @@ func (s *Queue) accept(ctx context.Context, tx sqldb.Tx, a queue.Acceptance, mes
 			ID: a.ID, Scope: scope.WithUser(speaker), State: memory.StatePending, MessageCount: len(a.Dialogue.Messages),
 			CreatedAt: at, UpdatedAt: at,
 		}
+		var hold time.Time
 		if reason, skip := a.Skip[speaker]; skip {
 			c.State, c.Outcome.Reason = memory.StateSkipped, reason
 		} else {
@@ -125,8 +128,12 @@ func (s *Queue) accept(ctx context.Context, tx sqldb.Tx, a queue.Acceptance, mes
 			if err != nil {
 				return own, err
 			}
+			hold, err = holdUntil(ctx, tx, a, c.Scope, at)
+			if err != nil {
+				return own, err
+			}
 			if first {
-				c.NextAttemptAt = at // only the first of a line is due
+				c.NextAttemptAt = latest(at, hold) // only the first of a line is due
 			}
 		}
 		outcome, err := json.Marshal(c.Outcome)
@@ -134,10 +141,20 @@ func (s *Queue) accept(ctx context.Context, tx sqldb.Tx, a queue.Acceptance, mes
 			return own, err
 		}
 		_, err = tx.Exec(ctx, `INSERT INTO considerations (dialogue_row, namespace, user_id, state, due_at, attempts, outcome,
-			accepted_at, updated_at, session_row) VALUES (?1, ?2, ?3, ?4, ?5, 0, ?6, ?7, ?7, nullif(?8, 0))`,
-			dialogue, scope.Namespace, speaker, string(c.State), sqldb.Micros(c.NextAttemptAt), string(outcome), sqldb.Micros(at), session)
+			accepted_at, updated_at, session_row, hold_until) VALUES (?1, ?2, ?3, ?4, ?5, 0, ?6, ?7, ?7, nullif(?8, 0), ?9)`,
+			dialogue, scope.Namespace, speaker, string(c.State), sqldb.Micros(c.NextAttemptAt), string(outcome), sqldb.Micros(at), session,
+			sqldb.Micros(hold))
 		if err != nil {
 			return own, err
+		}
+		if !hold.IsZero() {
+			due, err := releaseFull(ctx, tx, a, c.Scope.User(), at)
+			if err != nil {
+				return own, err
+			}
+			if due && !c.NextAttemptAt.IsZero() {
+				c.NextAttemptAt = at
+			}
 		}
 		if speaker == scope.UserID {
 			own = c
@@ -206,7 +223,7 @@ func (s *Queue) Claim(ctx context.Context, now time.Time, limit int) (jobs []que
 			if job.AcceptedAt.After(now) { // accepted by a clock that was ahead: its age limit restarts
 				job.AcceptedAt = now.Truncate(time.Microsecond).UTC()
 			}
-			_, err := tx.Exec(ctx, `UPDATE considerations SET state = 'running', due_at = NULL, attempts = attempts + 1,
+			_, err := tx.Exec(ctx, `UPDATE considerations SET state = 'running', due_at = NULL, hold_until = NULL, attempts = attempts + 1,
 				accepted_at = min(accepted_at, ?1), updated_at = ?1 WHERE seq = ?2`, sqldb.Micros(now), job.Seq)
 			if err != nil {
 				return err
@@ -293,7 +310,7 @@ func (s *Queue) finish(ctx context.Context, tx sqldb.Tx, seq int64, state memory
 	}
 	err = s.pending.changing(ctx, tx, []int64{dialogue}, func() error {
 		// A failed job keeps its checkpoint, and a retry continues from there.
-		_, err := tx.Exec(ctx, `UPDATE considerations SET state = ?1, due_at = NULL, outcome = ?2, updated_at = ?3,
+		_, err := tx.Exec(ctx, `UPDATE considerations SET state = ?1, due_at = NULL, hold_until = NULL, outcome = ?2, updated_at = ?3,
 			checkpoint = CASE ?1 WHEN 'failed' THEN checkpoint END WHERE seq = ?4`, string(state), outcome, sqldb.Micros(at), seq)
 		return err
 	})
@@ -303,12 +320,14 @@ func (s *Queue) finish(ctx context.Context, tx sqldb.Tx, seq int64, state memory
 	return advance(ctx, tx, user, at)
 }
 
-// advance makes the first job of a user's line due, unless one of the line is due or running.
+// advance makes the first job of a user's line due, unless one of the line is due or running. If it is held back, it is due at the end
+// of that.
 func advance(ctx context.Context, tx sqldb.Tx, user memory.User, at time.Time) error {
-	_, err := tx.Exec(ctx, `UPDATE considerations SET due_at = ?3 WHERE state = 'pending' AND due_at IS NULL AND seq =
+	_, err := tx.Exec(ctx, `UPDATE considerations SET due_at = max(?3, min(coalesce(hold_until, ?3), ?4))
+		WHERE state = 'pending' AND due_at IS NULL AND seq =
 		(SELECT min(seq) FROM considerations INDEXED BY considerations_line
 			WHERE namespace = ?1 AND user_id = ?2 AND state IN ('pending', 'running'))`,
-		user.Namespace, user.ID, sqldb.Micros(at))
+		user.Namespace, user.ID, sqldb.Micros(at), sqldb.Micros(at.Add(queue.MaxDelay)))
 	return err
 }
 
@@ -512,7 +531,8 @@ func (s *Queue) Depths(ctx context.Context) (depths []queue.Depth, err error) {
 func (s *Queue) MakeDue(ctx context.Context, after, now time.Time) error {
 	return s.db.Write(ctx, func(tx sqldb.Tx) error {
 		_, err := tx.Exec(ctx, `UPDATE considerations INDEXED BY considerations_due SET due_at = ?2 WHERE due_at IS NOT NULL AND due_at > ?1
-			AND state = 'pending'`, sqldb.Micros(after), sqldb.Micros(now))
+			AND state = 'pending' AND (hold_until IS NULL OR hold_until > ?3)`, sqldb.Micros(after), sqldb.Micros(now),
+			sqldb.Micros(now.Add(queue.MaxDelay)))
 		return err
 	})
 }
@@ -579,6 +599,9 @@ func retryPending(
 	_, err = tx.Exec(ctx, `UPDATE considerations INDEXED BY considerations_line SET due_at = ?3, updated_at = ?3
 		WHERE namespace = ?1 AND user_id = ?2 AND state IN ('pending', 'running') AND state = 'pending' AND due_at > ?3`,
 		user.Namespace, user.ID, sqldb.Micros(at))
+	if err == nil {
+		err = release(ctx, tx, user, at)
+	}
 	if err != nil {
 		return memory.Consideration{}, err
 	}

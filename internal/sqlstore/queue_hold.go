@@ -1,0 +1,107 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/queue"
+	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
+)
+
+// holdUntil returns until when a new consideration is held back, zero for not at all: until the first one that is held back in the same
+// conversation is due, so that the delay is bounded. If the acceptance hurries, it ends all holding back in the user's line.
+func holdUntil(ctx context.Context, tx sqldb.Tx, a queue.Acceptance, scope memory.Scope, at time.Time) (time.Time, error) {
+	if a.Hurry {
+		return time.Time{}, release(ctx, tx, scope.User(), at)
+	}
+	if a.Delay <= 0 {
+		return time.Time{}, nil
+	}
+	until := at.Add(min(a.Delay, queue.MaxDelay))
+	var first sql.NullInt64
+	err := tx.QueryRow(ctx, `SELECT min(c.hold_until) FROM considerations c INDEXED BY considerations_line
+		JOIN dialogues d ON d.row = c.dialogue_row
+		WHERE c.namespace = ? AND c.user_id = ? AND c.state IN ('pending', 'running')
+		AND d.session_id = ? AND d.channel_kind = ? AND d.channel_id = ? AND d.agent_id = ?`,
+		scope.Namespace, scope.UserID, scope.SessionID, string(scope.Channel.Kind), scope.Channel.ID, scope.AgentID).Scan(&first)
+	if held := sqldb.Time(first); !held.IsZero() && held.Before(until) {
+		until = held
+	}
+	return until, err
+}
+
+// releaseFull ends the holding back in a user's line when many messages of people are held back, and reports whether it did.
+func releaseFull(ctx context.Context, tx sqldb.Tx, a queue.Acceptance, user memory.User, at time.Time) (bool, error) {
+	if a.DelayMessages <= 0 {
+		return false, nil
+	}
+	var messages int
+	err := tx.QueryRow(ctx, `SELECT count(*) FROM considerations c INDEXED BY considerations_line
+		JOIN dialogues d ON d.row = c.dialogue_row, json_each(CASE WHEN json_valid(d.messages) THEN d.messages ELSE '[]' END) m
+		WHERE c.namespace = ? AND c.user_id = ? AND c.state IN ('pending', 'running') AND c.hold_until IS NOT NULL
+		AND m.value ->> 'role' = 'user'`, user.Namespace, user.ID).Scan(&messages)
+	if err != nil || messages < a.DelayMessages {
+		return false, err
+	}
+	return true, release(ctx, tx, user, at)
+}
+
+// release ends the holding back in a user's line.
+func release(ctx context.Context, tx sqldb.Tx, user memory.User, at time.Time) error {
+	_, err := tx.Exec(ctx, `UPDATE considerations INDEXED BY considerations_line
+		SET hold_until = NULL, due_at = CASE WHEN due_at IS NOT NULL THEN min(due_at, ?3) END
+		WHERE namespace = ?1 AND user_id = ?2 AND state IN ('pending', 'running') AND state = 'pending' AND hold_until IS NOT NULL`,
+		user.Namespace, user.ID, sqldb.Micros(at))
+	return err
+}
+
+// Following implements queue.Store.
+func (s *Queue) Following(ctx context.Context, seq int64, limit int) (jobs []queue.Job, err error) {
+	err = s.db.Read(ctx, func(q sqldb.Querier) error {
+		jobs, err = queryJobs(ctx, q, `WHERE c.seq = ?`, seq)
+		if err != nil || len(jobs) == 0 {
+			return err // its user was forgotten
+		}
+		first := jobs[0]
+		user := first.User()
+		jobs, err = queryJobs(ctx, q, `WHERE c.namespace = ? AND c.user_id = ? AND c.state IN ('pending', 'running') AND c.seq > ?
+			ORDER BY c.seq LIMIT ?`, user.Namespace, user.ID, seq, limit)
+		for i := range jobs {
+			if !follows(&first, &jobs[i]) {
+				jobs = jobs[:i]
+				break
+			}
+		}
+		return err
+	})
+	return jobs, err
+}
+
+func follows(first, next *queue.Job) bool {
+	a, b := first.Dialogue.Scope, next.Dialogue.Scope
+	return next.Unreadable == nil && next.Checkpoint == nil && next.Consideration.State == memory.StatePending &&
+		a.SessionID == b.SessionID && a.Channel == b.Channel && a.AgentID == b.AgentID
+}
+
+// CheckpointAll implements queue.Store.
+func (s *Queue) CheckpointAll(ctx context.Context, checkpoints map[int64][]byte) error {
+	return s.db.Write(ctx, func(tx sqldb.Tx) error {
+		for seq, data := range checkpoints {
+			_, err := tx.Exec(ctx, `UPDATE considerations SET checkpoint = ?, hold_until = NULL
+				WHERE seq = ? AND state IN ('pending', 'running')`, string(data), seq)
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
