@@ -73,6 +73,8 @@ type Deps struct {
 	// Gate decides whether the extractor is asked; optional.
 	Gate      Gate
 	Extractor Extractor
+	// Excluded keeps messages that are not to be kept out of what is derived from messages; optional.
+	Excluded Exclusions
 	// Local replaces a model that refuses, whose answers cannot be used, or whose token budget is used up.
 	Local    Extractor
 	Digests  Digests          // optional
@@ -195,6 +197,7 @@ type plan struct {
 	Dropped     []string     `json:"dropped,omitempty"`    // changes that were not made, with reasons
 	Fallback    string       `json:"fallback,omitempty"`   // why the local extractor decided instead of a model
 	Everything  bool         `json:"everything,omitempty"` // the user asked to forget everything
+	Private     []string     `json:"private,omitempty"`    // messages that are not to be kept
 
 	embeddings []vectorstore.Embedding // of the statements, some of which may be missing; nil after a crash
 }
@@ -225,6 +228,9 @@ func (c *Considerer) handle(ctx context.Context, job queue.Job) (memory.State, m
 				return "", memory.Outcome{}, err
 			}
 		}
+	}
+	if err := c.exclude(ctx, job, p); err != nil {
+		return "", memory.Outcome{}, err
 	}
 	if len(p.Statements) == 0 {
 		return memory.StateSkipped, p.outcome(), nil
@@ -266,15 +272,20 @@ func (c *Considerer) decide(ctx context.Context, job queue.Job, location *time.L
 		return plan{}, fmt.Errorf("reading the last turns: %w", err)
 	}
 	t = t.after(before)
-	found, err := c.extract(ctx, Input{Transcript: t, Known: sync.OnceValues(func() ([]Known, error) {
+	in := Input{Transcript: t, Known: sync.OnceValues(func() ([]Known, error) {
 		return c.knownMemories(ctx, job, t, before)
-	})})
+	})}
+	found, err := c.extract(ctx, in)
 	if err != nil {
 		return plan{}, fmt.Errorf("deciding: %w", err)
 	}
 	p := plan{Reason: found.Reason + echoed, DecidedBy: found.by, Fallback: found.fallback, Dropped: found.Dropped}
 	if p.Fallback != "" {
 		p.Reason += "; decided by rules: " + p.Fallback
+	}
+	p.Private = found.Private
+	if err := withdrawPrivate(in, &found.Extraction); err != nil {
+		return plan{}, fmt.Errorf("deciding: %w", err)
 	}
 	if len(found.Ops) == 0 {
 		p.Reason += remarks(t.Notes)

@@ -278,7 +278,7 @@ func (s *keywordSearch) resolve(ctx context.Context, candidates candidateHeap) (
 const messageColumns = `m.row, s.id, s.ref, s.channel_kind, s.channel_id, m.position, m.received_at, m.consideration, m.agent_id, m.said_at, m.message`
 
 // searchable is the condition for messages that can be found. A session without an id is being deleted.
-const searchable = `m.withheld = 0 AND m.role IN ('user', 'assistant') AND s.id IS NOT NULL`
+var searchable = `m.withheld = 0 AND m.role IN ('user', 'assistant') AND s.id IS NOT NULL AND ` + notExcluded("m")
 
 // scanMessage reads messageColumns. For a message that the filter does not admit it returns row 0.
 func scanMessage(rows *sql.Rows, filter *recall.Filter) (row int64, m session.Message, err error) {

@@ -233,7 +233,10 @@ func (s *Sessions) Older(ctx context.Context, namespace, sessionID string, after
 		if found == nil {
 			return errNoSession(sessionID)
 		}
-		o.Session, o.Revision = found.Session, found.revision
+		o.Session = found.Session
+		if o.Revision, err = summaryRevision(ctx, q, found); err != nil {
+			return err
+		}
 		if o.Summaries, err = found.summaries(ctx, q); err != nil {
 			return err
 		}
@@ -243,11 +246,18 @@ func (s *Sessions) Older(ctx context.Context, namespace, sessionID string, after
 		}
 		index, clause, agent := agentClause(filter)
 		o.Messages, err = queryMessages(ctx, q, found, index+` WHERE session_row = ?1 AND `+clause+`
-			AND position BETWEEN ?3 AND ?4 AND withheld = 0 AND role IN ('user', 'assistant') ORDER BY position LIMIT ?5`,
+			AND position BETWEEN ?3 AND ?4 AND withheld = 0 AND role IN ('user', 'assistant') AND `+notExcluded("session_messages")+`
+			ORDER BY position LIMIT ?5`,
 			found.row, agent, max(after+1, found.WindowStart), found.Last, limit)
 		return err
 	})
 	return o, err
+}
+
+// summaryRevision rises with everything that makes a summary void.
+func summaryRevision(ctx context.Context, q sqldb.Querier, s *sessionRow) (revision int64, err error) {
+	err = q.QueryRow(ctx, `SELECT revision + exclusions FROM sessions WHERE row = ?`, s.row).Scan(&revision)
+	return revision, err
 }
 
 // SaveSummary implements session.Store.
@@ -258,7 +268,7 @@ func (s *Sessions) SaveSummary(ctx context.Context, namespace, sessionID string,
 			return err
 		}
 		_, err = tx.Exec(ctx, `INSERT INTO session_summaries (session_row, agent_id, text, last_position, messages, made_by, updated_at)
-			SELECT row, ?3, ?4, ?5, ?6, ?7, ?8 FROM sessions WHERE row = ?1 AND revision = ?2
+			SELECT row, ?3, ?4, ?5, ?6, ?7, ?8 FROM sessions WHERE row = ?1 AND revision + exclusions = ?2
 			ON CONFLICT DO UPDATE SET text = ?4, last_position = ?5, messages = ?6, made_by = ?7, updated_at = ?8`,
 			found.row, revision, summary.AgentID, summary.Text, summary.Last, summary.Messages, summary.MadeBy,
 			sqldb.Micros(summary.At))

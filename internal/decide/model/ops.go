@@ -51,6 +51,10 @@ func (r *reader) read(text string) (decide.Extraction, error) {
 			found.Dropped = append(found.Dropped, fmt.Sprintf("ops[%d]: it is not an object", i))
 			continue
 		}
+		if name := g.action(); name == "skip" || name == "private" {
+			found.Private = append(found.Private, r.skipped(g)...)
+			continue
+		}
 		op, err := r.op(g)
 		if err != nil {
 			found.Dropped = append(found.Dropped, fmt.Sprintf("ops[%d]: %v", i, err))
@@ -63,6 +67,8 @@ func (r *reader) read(text string) (decide.Extraction, error) {
 		}
 	}
 	switch n := len(found.Ops); {
+	case n == 0 && len(found.Private) > 0:
+		found.Reason = "the user asked not to remember this"
 	case n == 0 && len(found.Dropped) > 0:
 		return found, errors.New(strings.Join(found.Dropped[:min(len(found.Dropped), 3)], "; "))
 	case n == 0:
@@ -124,10 +130,10 @@ var actions = map[string]decide.OpAction{
 }
 
 func (r *reader) op(g given) (op decide.Op, err error) {
-	name := strings.ToLower(strings.TrimSpace(g.text("op")))
+	name := g.action()
 	op.Action = actions[name]
 	if op.Action == "" {
-		return op, fmt.Errorf("%q is none of add, update, same and forget", name)
+		return op, fmt.Errorf("%q is none of add, update, same, forget and skip", name)
 	}
 	op.IDs = r.ids(g)
 	s := &op.Statement
@@ -166,6 +172,18 @@ func (r *reader) op(g given) (op decide.Op, err error) {
 		op.Reason = "it is brought up to date"
 	}
 	return op, nil
+}
+
+func (g given) action() string { return strings.ToLower(strings.TrimSpace(g.text("op"))) }
+
+// skipped returns the user's messages that an op asks not to keep. One that cites none means the newest.
+func (r *reader) skipped(g given) (refs []string) {
+	for _, i := range r.cited(g) {
+		if spokenBy(r.in.Dialogue.Messages[i], r.in.Speaker) {
+			refs = append(refs, r.in.Ref(i))
+		}
+	}
+	return refs
 }
 
 // text returns a field's string; a number or a boolean is written out.
@@ -267,24 +285,7 @@ func number(form *lazyregexp.Regexp, ref string, limit int) int {
 // newest message; one that names only earlier or other people's messages rests on nothing.
 func (r *reader) cite(s *memory.Statement, g given) error {
 	t := r.in.Transcript
-	shown := func(i int) bool { return i >= 0 && i < len(r.page.shown) && r.page.shown[i] }
-	var cited []int
-	for _, ref := range g.list("from", "messages") {
-		if bounds := rangeRef.FindStringSubmatch(ref); bounds != nil {
-			from, to := number(messageRef, bounds[1], len(r.page.shown)), number(messageRef, bounds[2], len(r.page.shown))
-			for i := max(from, 0); i <= to; i++ {
-				cited = append(cited, i)
-			}
-			continue
-		}
-		cited = append(cited, number(messageRef, ref, len(r.page.shown)))
-	}
-	cited = slices.DeleteFunc(cited, func(i int) bool { return !shown(i) })
-	if len(cited) == 0 {
-		cited = []int{newestOf(t)}
-	}
-	slices.Sort(cited)
-	cited = slices.Compact(cited)
+	cited := r.cited(g)
 	own, fresh := false, false
 	for _, i := range cited {
 		m := t.Dialogue.Messages[i]
@@ -311,6 +312,28 @@ func newestOf(t decide.Transcript) int {
 		}
 	}
 	return 0
+}
+
+// cited returns the messages that an op names, in order: the speaker's newest message if it names none.
+func (r *reader) cited(g given) []int {
+	shown := func(i int) bool { return i >= 0 && i < len(r.page.shown) && r.page.shown[i] }
+	var cited []int
+	for _, ref := range g.list("from", "messages") {
+		if bounds := rangeRef.FindStringSubmatch(ref); bounds != nil {
+			from, to := number(messageRef, bounds[1], len(r.page.shown)), number(messageRef, bounds[2], len(r.page.shown))
+			for i := max(from, 0); i <= to; i++ {
+				cited = append(cited, i)
+			}
+			continue
+		}
+		cited = append(cited, number(messageRef, ref, len(r.page.shown)))
+	}
+	cited = slices.DeleteFunc(cited, func(i int) bool { return !shown(i) })
+	if len(cited) == 0 {
+		cited = []int{newestOf(r.in.Transcript)}
+	}
+	slices.Sort(cited)
+	return slices.Compact(cited)
 }
 
 // clean makes a model's words one line without control characters.

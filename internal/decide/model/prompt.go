@@ -109,6 +109,8 @@ The changes:
 - same: a known memory is said again, in whatever words. "ids" names it.
 - forget: the user wants something gone, or asks that what they said before is not kept. "ids" names all memories that are meant; ["*"] is ` +
 	`all of them. "What I just said" means those marked "just now". When no known memory is meant, "ids" is empty.
+- skip: the user asks that something is not kept (do not save this, between us, off the record). "from" names all messages that are meant: this one, the ` +
+	`one before, or the one after such a request. What they said is not stored by any other change.
 
 Rules:
 - The user's words count. What the assistant says counts only when the user confirms it. A short answer ("yes", "Bergen", "two of them") means what the ` +
@@ -129,6 +131,8 @@ last turns [m0] assistant "Any phobias?" new [m1] user "yes, heights"
 {"ops":[{"op":"add","ids":[],"text":"The user is afraid of heights.","kind":"fact","importance":0.5,"about":"user","holds":"now","until":"","asked":false,"from":["m0","m1"]}]}
 known [k7, just now] "The user plays the oboe." new [m2] user "on second thoughts, keep that out"
 {"ops":[{"op":"forget","ids":["k7"],"text":"plays the oboe","kind":"fact","importance":0,"about":"user","holds":"now","until":"","asked":false,"from":["m2"]}]}
+new [m0] user "between you and me, I am quitting in May, don't save that"
+{"ops":[{"op":"skip","ids":[],"text":"","kind":"fact","importance":0,"about":"user","holds":"now","until":"","asked":false,"from":["m0"]}]}
 new [m0] user "oh lovely, the boiler died again, best winter ever"
 {"ops":[]}
 known [k1] "用户对花生过敏。" new [m0] user "对了我花生过敏，别忘了" [m2] user "下周五下午三点去看牙医" (said on 2026-11-21)
@@ -137,7 +141,7 @@ last turns [m0] user "我女朋友叫小雨" [m1] assistant "好听的名字" kn
 {"ops":[{"op":"update","ids":["k2"],"text":"用户的女朋友叫小雪。","kind":"relationship","importance":0.7,"about":"user's girlfriend","holds":"now","until":"","asked":false,"from":["m2"]}]}
 
 Answer with one JSON object and nothing else:
-{"ops":[{"op":"add, update, same or forget","ids":["k0"],"text":"...","kind":"KINDS","importance":0.5,"about":"...","holds":"...","until":"...","asked":false,"from":["m0"]}]}
+{"ops":[{"op":"add, update, same, forget or skip","ids":["k0"],"text":"...","kind":"KINDS","importance":0.5,"about":"...","holds":"...","until":"...","asked":false,"from":["m0"]}]}
 - "importance" is a number from 0 (trivial) to 1 (vital).
 - "about" is whose life the statement is about: "user", or who else.
 - "holds" is "now", "past", "future", "wish" (wished or only considered), "unsure" or "no" (denied).
@@ -194,7 +198,7 @@ func opsSchema() map[string]any {
 	text := map[string]any{"type": "string"}
 	texts := map[string]any{"type": "array", "items": text}
 	op := object(map[string]any{
-		"op":         oneOf("add", "update", "same", "forget"),
+		"op":         oneOf("add", "update", "same", "forget", "skip"),
 		"ids":        texts,
 		"text":       text,
 		"kind":       oneOf(kindList()...),

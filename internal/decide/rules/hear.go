@@ -17,6 +17,10 @@ func (r *Rules) hear(src *source, fallback string, earlier []*heard, classes map
 	if n := len(earlier); n > 0 && !earlier[n-1].forgotten && !earlier[n-1].withheld {
 		h.last = earlier[n-1].last
 	}
+	if n := len(earlier); n > 0 && earlier[n-1].next {
+		h.forgotten = true
+		h.keepOut(earlier[n-1].source.index)
+	}
 	explicitRest, first, heardUpTo := false, true, 0
 	for _, s := range src.sentences() {
 		lang := languageOf(s.piece, fallback)
@@ -34,13 +38,20 @@ func (r *Rules) hear(src *source, fallback string, earlier []*heard, classes map
 		switch asked {
 		case forgetAround:
 			h.forgotten = true
+			h.keepOut(src.index)
 			alone := first && src.piece(s.end, len(src.raw)).empty()
+			if alone && s.colon {
+				h.next = true
+				break
+			}
 			if alone && len(earlier) > 0 {
 				earlier[len(earlier)-1].forgotten = true
+				earlier[len(earlier)-1].keepOut(src.index)
 			}
 			r.takeBack(h, earlier, s, alone)
 		case forgetThis:
 			h.withheld = true
+			h.keepOut(src.index)
 		case remember:
 			r.hearClauses(h, sentence{piece: s.piece}, before, lang, classes)
 			h.units = append(h.units, r.explicitUnit(content, lang))
@@ -62,6 +73,9 @@ func (r *Rules) hear(src *source, fallback string, earlier []*heard, classes map
 	}
 	return h
 }
+
+// keepOut notes that a message asks not to keep this one.
+func (h *heard) keepOut(asking int) { h.private = append(h.private, asking) }
 
 // hearTold reads a sentence that asks nothing about remembering. It reports whether what follows is material for a task.
 func (r *Rules) hearTold(h *heard, s sentence, clauses []piece, lang string, classes map[class]int) (material bool) {
