@@ -117,7 +117,7 @@ func DropMemory(ctx context.Context, tx sqldb.Tx, userRow int64, id string) erro
 	return err
 }
 
-// Exclude excludes messages that a user asked not to keep. The references are those of decide.Transcript.Ref. Repeating it changes nothing.
+// Exclude implements session.Store.
 func (s *Sessions) Exclude(ctx context.Context, user memory.User, considerationID string, refs []string) error {
 	return s.rewrite(ctx, func(tx sqldb.Tx) error {
 		userRow, err := UserRow(ctx, tx, user)
