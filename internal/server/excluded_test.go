@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 
@@ -150,4 +151,61 @@ func TestWithdrawalExcludesOnlyItsSpeaker(t *testing.T) {
 	}
 	r.Stop()
 	sidecartest.WantNoFileWith(t, dir, "I live in Trondheim.")
+}
+
+// TestOutdatedMessagesSayWhatHoldsNow: A past message whose memory was superseded names the memory that holds now, in a field and in the block,
+// as of the time that is asked about. A withdrawn memory is not named.
+func TestOutdatedMessagesSayWhatHoldsNow(t *testing.T) {
+	t.Parallel()
+	r := sidecartest.Serve(t)
+	scope := sidecartest.InSession(sidecartest.Direct("ann"), "s")
+	r.Consider(t, scope, sidecartest.Said("I live in Trondheim."), sidecartest.Answered("OK"))
+	between := timestamppb.Now()
+	r.Consider(t, scope, sidecartest.Said("I moved to Bergen."), sidecartest.Answered("OK"))
+	id := r.Consider(t, scope, sidecartest.Said("I moved to Narvik."), sidecartest.Answered("OK")).GetChanges()[0].GetMemoryId()
+	later := func(at *timestamppb.Timestamp) (*memsidecarv1.RetrievedMessage, string) {
+		got := r.Recalled(t, &memsidecarv1.RetrieveRequest{
+			Scope: scope, Query: "Trondheim", ReadTime: at, NeighborCount: proto.Int32(0),
+			Sources: []memsidecarv1.RetrieveSource{memsidecarv1.RetrieveSource_RETRIEVE_SOURCE_MESSAGES},
+		})
+		return got.GetMessages()[0], got.GetPromptContext()
+	}
+	if m, block := later(nil); m.GetSupersededById() != id || !strings.Contains(m.GetSupersededByText(), "Narvik") ||
+		!strings.Contains(block, "I live in Trondheim. (later: "+m.GetSupersededByText()+")") {
+		t.Errorf("found %v in %s", m, block)
+	}
+	if m, block := later(between); m.GetSupersededById() != "" || strings.Contains(block, "later") {
+		t.Errorf("before the move, found %v in %s", m, block)
+	}
+	r.Consider(t, scope, sidecartest.Said("Forget that I moved to Narvik"))
+	if got := pastMessages(t, r, scope, "Trondheim Bergen Narvik moved live"); strings.Contains(got, "Narvik") || strings.Contains(got, "Trondheim") {
+		t.Errorf("withdrawn, found %s", got)
+	}
+}
+
+// TestSummariesAndDigestsLeaveOutWhatIsWithdrawn: The summary that GetContext returns, and the digest of the day, do not say what was
+// withdrawn or was not to be kept, also when they had said it before.
+func TestSummariesAndDigestsLeaveOutWhatIsWithdrawn(t *testing.T) {
+	t.Parallel()
+	r := sidecartest.Serve(t, "session.max_messages=2", "digest.enabled=true")
+	scope := sidecartest.InSession(sidecartest.Direct("ann"), "s")
+	r.Consider(t, scope, sidecartest.Said("My ex is called Tomasz."), sidecartest.Answered("OK"))
+	r.Consider(t, scope, sidecartest.Said("How do I get to Trondheim? By the way, I decided to learn the oboe."), sidecartest.Answered("By train."))
+	for range 4 {
+		r.Consider(t, scope, sidecartest.Said("I collect vintage kettles."), sidecartest.Answered("OK"))
+	}
+	both := func() string {
+		window := sidecartest.Must(r.Sessions().GetContext(t.Context(), &memsidecarv1.GetContextRequest{Scope: scope}))(t)
+		return window.GetSummary().GetText() + "\n" + summarize(t, r, sidecartest.Direct("ann"), "").String()
+	}
+	if got := both(); !strings.Contains(got, "Tomasz") || !strings.Contains(got, "Trondheim") || !strings.Contains(got, "kettles") {
+		t.Fatalf("at first: %s", got)
+	}
+	r.Consider(t, scope, sidecartest.Said("Forget what I told you about my ex"), sidecartest.Answered("OK"))
+	r.Consider(t, scope, sidecartest.Said("Don't save this: I failed in Uppsala."), sidecartest.Answered("Uppsala, I see."))
+	r.Consider(t, scope, sidecartest.Said("I collect vintage kettles."), sidecartest.Answered("OK"))
+	r.Consider(t, scope, sidecartest.Said("I collect vintage kettles."), sidecartest.Answered("OK"))
+	if got := both(); strings.Contains(got, "Tomasz") || strings.Contains(got, "Uppsala") || !strings.Contains(got, "Trondheim") {
+		t.Errorf("afterwards: %s", got)
+	}
 }
