@@ -51,6 +51,7 @@ type commands struct {
 	Set    map[string]string `placeholder:"KEY=VALUE" help:"Set any configuration key, for example --set retrieval.top_k=5."`
 
 	Locomo locomoCommand `cmd:"" help:"Measure how much of what was said is found again, with a file in LoCoMo's format."`
+	Talk   talkCommand   `cmd:"" help:"Measure what is kept, forgotten and answered in conversations, with files in the talk format."`
 	Gate   gateCommand   `cmd:"" help:"Measure what is remembered against labels, with files in Memora's or the zh_gate format."`
 }
 
@@ -148,6 +149,28 @@ Examples:
 func (g gateCommand) Run(ctx context.Context, c *commands, s *streams) error {
 	return g.measure(ctx, c, s, eval.KindGate, func(fresh *eval.Sidecar, misses eval.Misses) (eval.Report, error) {
 		return eval.Gate(ctx, fresh, eval.GateOptions{Files: g.Files, Misses: misses})
+	})
+}
+
+type talkCommand struct {
+	Files []string `arg:"" name:"file" help:"JSONL: a user a line, with the hand-overs and questions in order."`
+	TopK  int32    `default:"3" help:"Hits of a question (${default})."`
+
+	outputFlags
+}
+
+// Help implements kong.HelpProvider.
+func (talkCommand) Help() string {
+	return `Examples:
+
+    memeval talk people.jsonl --misses misses.jsonl
+    memeval talk people.jsonl --config model.yaml --compare before.json`
+}
+
+// Run measures conversations.
+func (t talkCommand) Run(ctx context.Context, c *commands, s *streams) error {
+	return t.measure(ctx, c, s, eval.KindTalk, func(fresh *eval.Sidecar, misses eval.Misses) (eval.Report, error) {
+		return eval.Talk(ctx, fresh, eval.TalkOptions{Files: t.Files, TopK: t.TopK, Misses: misses})
 	})
 }
 
@@ -341,6 +364,7 @@ func withFreshSidecar(ctx context.Context, c *commands, s *streams, do func(*eva
 	defer func() { err = errors.Join(err, conn.Close()) }()
 	return do(&eval.Sidecar{
 		Memories: memsidecarv1.NewMemoryServiceClient(conn), Sessions: memsidecarv1.NewSessionServiceClient(conn),
+		Users: memsidecarv1.NewUserServiceClient(conn), Admin: memsidecarv1.NewAdminServiceClient(conn),
 		WaitIdle: func(ctx context.Context) error {
 			fresh.CatchUp()
 			return ctx.Err()

@@ -272,9 +272,7 @@ func (c *Considerer) decide(ctx context.Context, job queue.Job, location *time.L
 		return plan{}, fmt.Errorf("reading the last turns: %w", err)
 	}
 	t = t.after(before)
-	in := Input{Transcript: t, Known: sync.OnceValues(func() ([]Known, error) {
-		return c.knownMemories(ctx, job, t, before)
-	})}
+	in := Input{Transcript: t, Known: sync.OnceValues(func() ([]Known, error) { return c.knownMemories(ctx, job, t, before) })}
 	found, err := c.extract(ctx, in)
 	if err != nil {
 		return plan{}, fmt.Errorf("deciding: %w", err)
@@ -297,7 +295,7 @@ func (c *Considerer) decide(ctx context.Context, job queue.Job, location *time.L
 		return p, nil
 	}
 	if !found.Checked {
-		if ops, err = c.checkOps(ctx, t, ops); err != nil {
+		if ops, err = c.checkOps(ctx, in, ops); err != nil {
 			return plan{}, err
 		}
 	}

@@ -30,16 +30,21 @@ func (e *Echoes) Examine(ctx context.Context, t Transcript, statements []memory.
 
 // checkOps excludes ops of a model that are echoes of existing memories, and quarantines statements without evidence. The transcript's
 // notes say what was left out.
-func (c *Considerer) checkOps(ctx context.Context, t Transcript, ops []Op) (kept []Op, err error) {
+func (c *Considerer) checkOps(ctx context.Context, in Input, ops []Op) (kept []Op, err error) {
+	t := in.Transcript
+	known, err := in.Known()
+	if err != nil {
+		return nil, err
+	}
 	var left exclusions
-	checker := t.checker()
+	checker := t.checker(known)
 	for _, op := range ops {
 		why := ""
 		if op.Action == OpAdd || op.Action == OpUpdate {
 			if why, err = c.Echoes.Check(ctx, t, &op.Statement); err != nil {
 				return nil, fmt.Errorf("comparing with existing memories: %w", err)
 			}
-			t.checkDetails(checker, &op.Statement)
+			t.checkDetails(checker, &op.Statement, replaced(known, op.IDs))
 		}
 		if left.add(why) {
 			op.Action = opExcluded // the numbers of ops stay
@@ -84,8 +89,8 @@ func (e *exclusions) String() string {
 	return b.String()
 }
 
-// checker returns a checker for statements that a model makes about the transcript.
-func (t Transcript) checker() *evidence.Checker {
+// checker returns a checker for statements that a model makes about the transcript. The known memories are numbered after the messages.
+func (t Transcript) checker(known []Known) *evidence.Checker {
 	names := []string{t.Dialogue.Scope.UserID, t.Dialogue.Scope.AgentID}
 	said := make([]evidence.Said, len(t.Dialogue.Messages))
 	for i := range t.Dialogue.Messages {
@@ -93,13 +98,26 @@ func (t Transcript) checker() *evidence.Checker {
 		said[i] = t.said(m)
 		names = append(names, m.Speaker, m.AgentID)
 	}
+	for i := range known { // numbered after the messages
+		said = append(said, evidence.Said{Text: known[i].Memory.Text, At: known[i].Memory.ObservedAt})
+	}
 	slices.Sort(names)
 	return evidence.NewChecker(said, slices.Compact(names))
 }
 
-// checkDetails checks that the messages support a model's statement. It cites the other messages of the speaker that hold a detail of the
-// statement. A detail that was never said lowers the trust in the statement.
-func (t Transcript) checkDetails(checker *evidence.Checker, s *memory.Statement) {
+// replaced returns the positions of the memories that an op names: what still holds of them needs no other evidence.
+func replaced(known []Known, ids []string) (positions []int) {
+	for i := range known {
+		if slices.Contains(ids, known[i].Memory.ID) {
+			positions = append(positions, i)
+		}
+	}
+	return positions
+}
+
+// checkDetails checks that the messages, or the memories that the statement replaces, have the figures of a model's statement. It cites
+// the other messages of the speaker that have one. A figure that was never said lowers the trust in the statement.
+func (t Transcript) checkDetails(checker *evidence.Checker, s *memory.Statement, replaces []int) {
 	var cited, others []int
 	for i := range t.Dialogue.Messages {
 		m := &t.Dialogue.Messages[i]
@@ -110,8 +128,11 @@ func (t Transcript) checkDetails(checker *evidence.Checker, s *memory.Statement)
 			others = append(others, i)
 		}
 	}
-	more, problem := checker.Check(s.Text, cited, others)
-	if problem != "" {
+	for _, i := range replaces {
+		cited = append(cited, len(t.Dialogue.Messages)+i)
+	}
+	more, problem := checker.CheckFigures(s.Text, cited, others)
+	if problem != "" && s.Quarantine == "" {
 		s.Quarantine = problem
 	}
 	for _, i := range more {

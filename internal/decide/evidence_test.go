@@ -56,9 +56,9 @@ func (s *system) all(t *testing.T) []memory.Memory {
 	return page.Memories
 }
 
-// TestQuarantine: what a model adds of its own is kept apart, is not found, and does not pile up.
+// TestQuarantine: a statement with a figure that was never said is stored apart, is not found, and is stored once.
 func TestQuarantine(t *testing.T) {
-	s := newSystem(t, says("The user's sister is called Anna.", memory.KindRelationship, "#0"))
+	s := newSystem(t, says("The user's sister has 14 cats.", memory.KindRelationship, "#0"))
 	for range 3 {
 		if c := s.consider(t, dialogue("my sister visits me")); c.State != memory.StateRemembered || len(c.Outcome.Changes) != 1 ||
 			!strings.Contains(c.Outcome.Reason, "a remark of the model") {
@@ -66,29 +66,29 @@ func TestQuarantine(t *testing.T) {
 		}
 	}
 	all := s.all(t)
-	if len(all) != 1 || all[0].StatusAt(time.Now()) != memory.StatusQuarantined || !strings.Contains(all[0].Quarantine, `name "Anna"`) ||
+	if len(all) != 1 || all[0].StatusAt(time.Now()) != memory.StatusQuarantined || !strings.Contains(all[0].Quarantine, `number "14"`) ||
 		all[0].Mentions != 1 {
 		t.Errorf("stored %+v", all)
 	}
-	hits, err := s.store.SearchKeyword(t.Context(), user("alice"), "sister Anna", vectorstore.Filter{Audience: memory.Everything()}, 10)
+	hits, err := s.store.SearchKeyword(t.Context(), user("alice"), "sister cats", vectorstore.Filter{Audience: memory.Everything()}, 10)
 	if err != nil || len(hits) > 0 {
 		t.Errorf("found %v, %v", hits, err)
 	}
 	// Once somebody says so, it is trusted.
-	if s.consider(t, dialogue("Anna, my sister, visits me")); s.all(t)[0].StatusAt(time.Now()) != memory.StatusActive {
+	if s.consider(t, dialogue("my sister has 14 cats")); s.all(t)[0].StatusAt(time.Now()) != memory.StatusActive {
 		t.Errorf("said, and still %+v", s.all(t)[0])
 	}
 }
 
 // TestCitesWhereItWasSaid: a detail that the user gave in another message is no reason for doubt, but that is cited too.
 func TestCitesWhereItWasSaid(t *testing.T) {
-	s := newSystem(t, says("The user's sister is called Anna.", memory.KindRelationship, "#2"))
-	s.consider(t, dialogue("Anna comes tomorrow!", "bot: Who is that?", "she's my sister", "bye"))
+	s := newSystem(t, says("The user's sister has 14 cats.", memory.KindRelationship, "#2"))
+	s.consider(t, dialogue("14 cats, imagine!", "bot: Who is that?", "she's my sister", "bye"))
 	if m := s.all(t); len(m) != 1 || m[0].Quarantine != "" || !slices.Equal(m[0].Provenance.MessageIDs, []string{"#0", "#2"}) {
 		t.Errorf("stored %+v", m)
 	}
-	s = newSystem(t, says("The user's sister is called Anna.", memory.KindRelationship, "#2"))
-	s.consider(t, dialogue("hello", "bot: Is your sister Anna?", "she's my sister, yes"))
+	s = newSystem(t, says("The user's sister has 14 cats.", memory.KindRelationship, "#2"))
+	s.consider(t, dialogue("hello", "bot: Does your sister have 14 cats?", "she's my sister, yes"))
 	if m := s.all(t); len(m) != 1 || m[0].Quarantine == "" {
 		t.Errorf("what only the bot said, and the statement does not cite, is %+v", m)
 	}

@@ -56,6 +56,7 @@ func (c *Considerer) record(job queue.Job, recording *trace.Recording, state mem
 	record.Consider = &trace.ConsiderDetail{
 		ConsiderationID: job.Consideration.ID, Attempt: job.Consideration.Attempts, Messages: len(job.Dialogue.Messages),
 		State: state, Reason: outcome.Reason, DecidedBy: outcome.DecidedBy, Changes: outcome.Changes,
+		Prompts: recording.Prompts(),
 	}
 	return record
 }

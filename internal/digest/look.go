@@ -54,7 +54,7 @@ func (k *Service) Summarize(ctx context.Context, v Viewer, date, language string
 	if err != nil {
 		return Day{}, err
 	}
-	err = k.look(running, v.User, settings, WaitingQuery{From: from, Before: before})
+	err = k.look(running, v.User, settings, PendingQuery{From: from, Before: before})
 	done()
 	if errors.Is(err, context.Canceled) && ctx.Err() == nil { // the user is being forgotten
 		err = memory.ErrNotFound
@@ -66,7 +66,7 @@ func (k *Service) Summarize(ctx context.Context, v Viewer, date, language string
 }
 
 // look reads all pending messages.
-func (k *Service) look(ctx context.Context, user memory.User, settings memory.Settings, q WaitingQuery) error {
+func (k *Service) look(ctx context.Context, user memory.User, settings memory.Settings, q PendingQuery) error {
 	ctx = usage.WithUser(ctx, user)
 	q.Limit = waitingAtOnce
 	zone := settings.Location(k.options.Location)
@@ -75,7 +75,7 @@ func (k *Service) look(ctx context.Context, user memory.User, settings memory.Se
 		if err := k.remember(ctx, user); err != nil {
 			return err
 		}
-		w, err := k.Store.Waiting(ctx, user, q)
+		w, err := k.Store.Pending(ctx, user, q)
 		if err != nil {
 			return err
 		}
@@ -105,7 +105,7 @@ func (k *Service) look(ctx context.Context, user memory.User, settings memory.Se
 }
 
 // contribution returns the findings of the first piece of the pending messages.
-func (k *Service) contribution(ctx context.Context, w Waiting, zone *time.Location) (Contribution, error) {
+func (k *Service) contribution(ctx context.Context, w Pending, zone *time.Location) (Contribution, error) {
 	day := w.Messages[0].Time.In(zone).Format(time.DateOnly)
 	end := slices.IndexFunc(w.Messages, func(m Message) bool { return m.Time.In(zone).Format(time.DateOnly) != day })
 	if end < 0 {

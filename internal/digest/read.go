@@ -59,7 +59,7 @@ func (k *Service) day(ctx context.Context, v Viewer, settings memory.Settings, f
 		return d, err
 	}
 	d.merge(entries)
-	if d.Waiting, err = k.Store.CountWaiting(ctx, v.User, v.Seen, from, before); err != nil {
+	if d.Waiting, err = k.Store.CountPending(ctx, v.User, v.Seen, from, before); err != nil {
 		return d, err
 	}
 	report, err := k.Topics.Count(ctx, topics.Query{

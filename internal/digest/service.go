@@ -234,7 +234,7 @@ func (k *Service) due(user memory.User) error {
 		return err
 	}
 	if !settings.Paused {
-		if err := k.look(ctx, user, settings, WaitingQuery{ByItself: true}); err != nil {
+		if err := k.look(ctx, user, settings, PendingQuery{ByItself: true}); err != nil {
 			return err
 		}
 	}

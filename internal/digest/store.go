@@ -14,11 +14,11 @@ var ErrChanged = errors.New("the messages changed concurrently")
 // Store keeps contributions to digests, and which messages are pending for a digest; session.Append marks those. All methods are safe
 // for concurrent use; writes are durable when they return. Errors wrap memory.ErrUnavailable when storage is unavailable.
 type Store interface {
-	// Waiting returns pending messages of one session, oldest first: the user said or received them and no digest covers them. The
+	// Pending returns pending messages of one session, oldest first: the user said or received them and no digest covers them. The
 	// result may be empty.
-	Waiting(ctx context.Context, user memory.User, q WaitingQuery) (Waiting, error)
-	// CountWaiting counts pending messages that are visible to seen.
-	CountWaiting(ctx context.Context, user memory.User, seen Seen, from, before time.Time) (int64, error)
+	Pending(ctx context.Context, user memory.User, q PendingQuery) (Pending, error)
+	// CountPending counts pending messages that are visible to seen.
+	CountPending(ctx context.Context, user memory.User, seen Seen, from, before time.Time) (int64, error)
 	// Save stores a contribution and marks the messages that it covers, atomically. A contribution that is stored already is not stored
 	// again. It returns ErrChanged, and stores nothing, if a covered message was deleted or was covered before.
 	Save(ctx context.Context, c Contribution) error
@@ -67,8 +67,8 @@ type Overdue struct {
 	Longest time.Duration // the longest possible postponement; 0 selects all postponed digests
 }
 
-// WaitingQuery selects pending messages.
-type WaitingQuery struct {
+// PendingQuery selects pending messages.
+type PendingQuery struct {
 	ByItself bool      // only those that are read automatically
 	From     time.Time // said at or after this time; zero: any
 	Before   time.Time // said before this time; zero: any
@@ -84,8 +84,8 @@ type Message struct {
 	Considered bool
 }
 
-// Waiting is a part of a session with pending messages.
-type Waiting struct {
+// Pending is a part of a session with pending messages.
+type Pending struct {
 	Scope    memory.Scope // the user and the place
 	Messages []Message
 }

@@ -95,7 +95,7 @@ func (k *Service) limits(now time.Time) Limits {
 }
 
 // Put adds items to a registry. It fills in times and limits.
-func (k *Service) Put(ctx context.Context, p Put) (PutDone, error) {
+func (k *Service) Put(ctx context.Context, p Put) (PutResult, error) {
 	p.At = k.options.Now()
 	p.Limits = k.limits(p.At)
 	if p.ShownAt.IsZero() {

@@ -41,7 +41,7 @@ func openStore(t *testing.T) *sqlstore.NumberedLists {
 	return sqlstore.NewNumberedLists(storage)
 }
 
-func put(t *testing.T, k *lists.Service, mode lists.Mode, keys ...string) lists.PutDone {
+func put(t *testing.T, k *lists.Service, mode lists.Mode, keys ...string) lists.PutResult {
 	t.Helper()
 	place := here()
 	p := lists.Put{View: view(), Mode: mode, Place: &place}

@@ -11,7 +11,7 @@ import (
 // return. Errors wrap memory.ErrUnavailable when storage is unavailable.
 type Store interface {
 	// Put adds items to a registry, shows them if its mode is Manual, and evicts.
-	Put(ctx context.Context, p Put) (PutDone, error)
+	Put(ctx context.Context, p Put) (PutResult, error)
 	// Unseen returns those of the keys that the registry does not have, in order and without duplicates, and the time of its last
 	// check. It updates the time at which the other items were last seen, to the hour; a failure of that update is ignored.
 	Unseen(ctx context.Context, v View, keys []string, at time.Time) (unseen []string, lastCheck time.Time, err error)
@@ -65,8 +65,8 @@ type Put struct {
 	LastCheck time.Time
 }
 
-// PutDone is the result of Put.
-type PutDone struct {
+// PutResult is the result of Put.
+type PutResult struct {
 	Items     []Numbered // as sent, completed from the registry
 	LastCheck time.Time
 	Evicted   int

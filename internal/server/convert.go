@@ -70,6 +70,7 @@ var (
 		memsidecarv1.MemoryAction_MEMORY_ACTION_OUTDATED:     memory.ActionOutdated,
 		memsidecarv1.MemoryAction_MEMORY_ACTION_WITHDRAWN:    memory.ActionWithdrawn,
 		memsidecarv1.MemoryAction_MEMORY_ACTION_QUARANTINED:  memory.ActionQuarantined,
+		memsidecarv1.MemoryAction_MEMORY_ACTION_NOT_FOUND:    memory.ActionNotFound,
 	})
 	memoryStates = newNames(map[memsidecarv1.MemoryState]memory.Status{
 		memsidecarv1.MemoryState_MEMORY_STATE_ACTIVE:      memory.StatusActive,
@@ -301,7 +302,8 @@ func fromConsideration(c memory.Consideration) *memsidecarv1.Consideration {
 		Id: c.ID, Scope: fromScope(c.Scope), State: states.toProto[c.State], Reason: c.Outcome.Reason,
 		Error: c.Outcome.Error, AttemptCount: clamped(c.Attempts), NextAttemptTime: fromTime(c.NextAttemptAt),
 		MessageCount: clamped(c.MessageCount), CreateTime: fromTime(c.CreatedAt), UpdateTime: fromTime(c.UpdatedAt),
-		DecidedBy: c.Outcome.DecidedBy, Changes: fromChanges(c.Outcome.Changes),
+		DecidedBy: c.Outcome.DecidedBy, Changes: fromChanges(c.Outcome.Changes), FallbackReason: c.Outcome.Fallback,
+		DroppedChanges: c.Outcome.Dropped, ForgetEverything: c.Outcome.ForgetEverything,
 	}
 }
 
@@ -332,9 +334,9 @@ func fromEvery(every *int) *int32 {
 	return &n
 }
 
-func toEvery(value *int32) *int {
-	if value == nil {
+func toEvery(set bool, value int32) *int {
+	if !set {
 		return nil
 	}
-	return new(int(*value))
+	return new(int(value))
 }

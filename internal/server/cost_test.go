@@ -28,7 +28,7 @@ func wantDecidedBy(t *testing.T, r *sidecartest.Sidecar, scope *memsidecarv1.Sco
 	t.Helper()
 	c := r.Consider(t, scope, sidecartest.Said("我对花生过敏。"), sidecartest.Answered("好的。"))
 	if c.GetState() != sidecartest.Remembered || c.GetDecidedBy() != by || !strings.Contains(c.GetReason(), reason) ||
-		reason == "" && strings.Contains(c.GetReason(), "budget") {
+		(by == "rules") != strings.Contains(c.GetFallbackReason(), "budget") {
 		t.Errorf("decided by %s because %q, want by %s because of %q: %v", c.GetDecidedBy(), c.GetReason(), by, reason, c)
 	}
 	return c
@@ -45,7 +45,7 @@ func TestUsedUpTokenBudgetFallsBackToRules(t *testing.T) {
 			p := providertest.Start(t, 1000)
 			p.Take(59_000, 1000)
 			now := sidecartest.FromNoon()
-			dir, model := t.TempDir(), protocol+"/model-of-decision"
+			dir, model := t.TempDir(), protocol+"/model-of-summary"
 			settings := append(
 				sidecartest.UseProvider(protocol, p),
 				"llm.daily_token_budget=100000",
@@ -76,7 +76,7 @@ func TestUsedUpTokenBudgetFallsBackToRules(t *testing.T) {
 			) != 0 {
 				t.Errorf("Retrieve is degraded: %v", resp.GetDegraded())
 			}
-			wantFallback(t, r, nil, "rules, for 3 calls today: "+usedUp) // two to decide, one to compare with stored memories
+			wantFallback(t, r, nil, "rules, for 2 calls today: "+usedUp)
 			wantFallback(t, r, &memsidecarv1.Scope{Namespace: "big"}, "")
 			if n := strings.Count(r.Log.String(), "a daily token budget is used up"); n != 1 {
 				t.Errorf("%d lines in the log", n)
@@ -127,8 +127,8 @@ func wantDegradedTrace(t *testing.T, r *sidecartest.Sidecar, scope *memsidecarv1
 	})
 }
 
-// TestTokenBudgetOfAUser: Users have separate budgets. Rules also summarise when only the summary exceeds the budget. Export and erasure
-// include the counts.
+// TestTokenBudgetOfAUser: Users have separate budgets. When the decision uses up the budget, rules replace the extraction. Export and
+// erasure include the counts.
 func TestTokenBudgetOfAUser(t *testing.T) {
 	t.Parallel()
 	p := providertest.Start(t, 1000)
@@ -136,16 +136,16 @@ func TestTokenBudgetOfAUser(t *testing.T) {
 	now := sidecartest.FromNoon()
 	r := sidecartest.ServeAt(t, now, t.TempDir(), append(sidecartest.UseProvider("openai", p), "llm.daily_user_token_budget=50000")...)
 	const own = "the daily token budget of the user is used up until "
-	c := wantDecidedBy(t, r, sidecartest.Direct("u"), "openai/model-of-decision", "; summarised by rules: "+own)
+	c := wantDecidedBy(t, r, sidecartest.Direct("u"), "rules", "; decided by rules: "+own)
 	if texts := sidecartest.Texts(r.Memories(t, sidecartest.Direct("u"))); len(texts) != 1 || texts[0] != "用户对花生过敏" {
 		t.Errorf("the rules remembered %q", texts)
 	}
 	if len(p.Requests(providertest.Summary)) != 0 {
-		t.Error("the model was asked for a summary")
+		t.Error("the extractor was asked")
 	}
 	wantDegradedTrace(t, r, sidecartest.Direct("u"), memsidecarv1.DegradedComponent_DEGRADED_COMPONENT_SUMMARY)
 	wantDecidedBy(t, r, sidecartest.Direct("u"), "rules", "; decided by rules: "+own)
-	wantDecidedBy(t, r, sidecartest.Direct("v"), "openai/model-of-decision", own)
+	wantDecidedBy(t, r, sidecartest.Direct("v"), "rules", own)
 	wantFallback(t, r, nil, "rules, for 2 users today: the daily token budget of a user is used up")
 
 	status := cost(t, r, sidecartest.Direct("u"), 0)
@@ -171,7 +171,7 @@ func TestTokenBudgetOfAUser(t *testing.T) {
 	if len(r.Export(t, sidecartest.Direct("u")).Records) != 1 {
 		t.Error("the count is not forgotten")
 	}
-	wantDecidedBy(t, r, sidecartest.Direct("u"), "openai/model-of-decision", own)
+	wantDecidedBy(t, r, sidecartest.Direct("u"), "rules", own)
 }
 
 // TestTokenBudgetCountsFromMidnightUTC: Tokens of the day before do not count. A budget that is used up at start remains used up.
@@ -189,7 +189,7 @@ func TestTokenBudgetCountsFromMidnightUTC(t *testing.T) {
 	taken(now().Add(-24 * time.Hour))
 	settings := append(sidecartest.UseProvider("openai", p), "llm.daily_token_budget=100000")
 	r := sidecartest.ServeAt(t, now, dir, settings...)
-	wantDecidedBy(t, r, sidecartest.Direct("u"), "openai/model-of-decision", "")
+	wantDecidedBy(t, r, sidecartest.Direct("u"), "openai/model-of-summary", "")
 	r.Stop()
 	taken(now())
 	r = sidecartest.ServeAt(t, now, dir, settings...)
@@ -244,7 +244,7 @@ func TestStatusShowsTokensAndCosts(t *testing.T) {
 		"llm.prices=[{model: openai/model-of-decision, input: 2, output: 10, currency: CNY}, {model: openai/old, input: 1, output: 3, "+
 			"currency: USD}, {model: openai/model-of-embedding, currency: USD}]",
 	)...)
-	wantDecidedBy(t, r, sidecartest.Direct("u"), "openai/model-of-decision", "")
+	wantDecidedBy(t, r, sidecartest.Direct("u"), "openai/model-of-summary", "")
 	var status *memsidecarv1.GetStatusResponse
 	sidecartest.Eventually(t, "all is counted", func() bool {
 		status = cost(t, r, nil, 7)

@@ -30,17 +30,17 @@ func fromSessionMessages(messages []session.Message) []*memsidecarv1.SessionMess
 func fromSessionMessage(m *session.Message) *memsidecarv1.SessionMessage {
 	return &memsidecarv1.SessionMessage{
 		Message: fromMessage(&m.Message), SessionId: m.SessionID, Position: m.Position, ReceiveTime: fromTime(m.ReceivedAt),
-		ConsiderationId: m.ConsiderationID, Withheld: m.Withheld != session.NotWithheld,
-		WithheldReason: withheldReasons[m.Withheld],
+		ConsiderationId: m.ConsiderationID, Withheld: m.Excluded != session.NotExcluded,
+		WithheldReason: withheldReasons[m.Excluded],
 	}
 }
 
-var withheldReasons = map[session.Withheld]memsidecarv1.WithheldReason{
+var withheldReasons = map[session.Exclusion]memsidecarv1.WithheldReason{
 	session.WithheldFailure: memsidecarv1.WithheldReason_WITHHELD_REASON_FAILURE,
 	session.WithheldClaim:   memsidecarv1.WithheldReason_WITHHELD_REASON_UNSUPPORTED_CLAIM,
 }
 
-func fromWithheld(messages []session.WithheldMessage) (list []*memsidecarv1.WithheldMessage) {
+func fromWithheld(messages []session.ExcludedMessage) (list []*memsidecarv1.WithheldMessage) {
 	for _, m := range messages {
 		list = append(list, &memsidecarv1.WithheldMessage{Position: m.Position, Reason: withheldReasons[m.Reason]})
 	}

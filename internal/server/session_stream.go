@@ -101,7 +101,7 @@ func (s *sessionService) newImport(p *memsidecarv1.ImportedSession) (*session.Im
 	fields := session.Import{
 		Title:         about.GetTitle(),
 		Metadata:      about.GetMetadataJson(),
-		MemorizeEvery: toEvery(about.MemorizeEvery),
+		MemorizeEvery: toEvery(about.MemorizeEvery != nil, about.GetMemorizeEvery()),
 		CreatedAt:     toTime(about.GetCreateTime(), "session.session.create_time", &v),
 		UpdatedAt:     toTime(about.GetUpdateTime(), "session.session.update_time", &v),
 	}

@@ -63,7 +63,7 @@ func (s *sessionService) AppendMessages(
 	}
 	return &memsidecarv1.AppendMessagesResponse{
 		Session: s.session(&appended.Session), Created: appended.Created, AddedCount: clamped(appended.Added),
-		Positions: appended.Positions, Withheld: fromWithheld(appended.Withheld),
+		Positions: appended.Positions, Withheld: fromWithheld(appended.Excluded),
 	}, nil
 }
 
@@ -227,7 +227,7 @@ func (s *sessionService) UpdateSession(
 		case "metadata_json":
 			patch.Metadata = &p.MetadataJson
 		case "memorize_every":
-			every := toEvery(p.MemorizeEvery)
+			every := toEvery(p.MemorizeEvery != nil, p.GetMemorizeEvery())
 			patch.MemorizeEvery = &every
 		}
 	}

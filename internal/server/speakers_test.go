@@ -27,7 +27,7 @@ func (g room) consider(t *testing.T, messages ...*memsidecarv1.Message) map[stri
 	}
 	g.Consider(t, sidecartest.Group(messages[0].GetSpeakerId(), g.id), messages...)
 	for who := range memories {
-		g.Consider(t, sidecartest.Group(who, g.id), sidecartest.Said("ok")) // queued after it
+		g.Consider(t, sidecartest.Group(who, g.id), sidecartest.Said("早上好")) // queued after it, and no answer to anything
 		for _, m := range g.Memories(t, sidecartest.Group(who, g.id)) {
 			memories[who] = append(memories[who], m.GetText())
 			if m.GetProvenance().GetSpeakerId() != who || m.GetScope().GetUserId() != who {

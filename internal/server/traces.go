@@ -107,7 +107,7 @@ func fromTrace(r trace.Record) *memsidecarv1.Trace {
 		p.Detail = &memsidecarv1.Trace_Consider{Consider: &memsidecarv1.ConsiderTrace{
 			ConsiderationId: r.Consider.ConsiderationID, Attempt: clamped(r.Consider.Attempt),
 			MessageCount: clamped(r.Consider.Messages), State: states.toProto[r.Consider.State], Reason: r.Consider.Reason,
-			DecidedBy: r.Consider.DecidedBy, Changes: fromChanges(r.Consider.Changes),
+			DecidedBy: r.Consider.DecidedBy, Changes: fromChanges(r.Consider.Changes), Prompts: fromPrompts(r.Consider.Prompts),
 		}}
 	case r.Context != nil:
 		p.Detail = &memsidecarv1.Trace_Context{Context: &memsidecarv1.ContextTrace{
@@ -140,6 +140,16 @@ func fromDegraded(missing []trace.Degradation) []*memsidecarv1.Degradation {
 	for _, d := range missing {
 		list = append(list, &memsidecarv1.Degradation{
 			Component: components.toProto[retrieve.Component(d.Component)], Reason: d.Reason,
+		})
+	}
+	return list
+}
+
+func fromPrompts(prompts []trace.Prompt) []*memsidecarv1.TracePrompt {
+	var list []*memsidecarv1.TracePrompt
+	for _, p := range prompts {
+		list = append(list, &memsidecarv1.TracePrompt{
+			Part: p.Part, Version: p.Version, KnownMemoryCount: clamped(p.Known), EarlierMessageCount: clamped(p.Earlier),
 		})
 	}
 	return list

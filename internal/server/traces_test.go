@@ -102,6 +102,7 @@ func TestGetTrace(t *testing.T) {
 		Consider: &trace.ConsiderDetail{
 			ConsiderationID: "con_1", Attempt: 2, Messages: 3, State: memory.StateFailed, Reason: "why", DecidedBy: "rules",
 			Changes: []memory.MemoryChange{{MemoryID: "mem_1", Action: memory.ActionReinforced, Text: "Ann drinks tea."}},
+			Prompts: []trace.Prompt{{Part: "summary", Version: "0123456789ab", Known: 2, Earlier: 4}},
 		},
 	})
 	s.recorder.Record(trace.Record{
@@ -131,7 +132,8 @@ func TestGetTrace(t *testing.T) {
 			`scope:{namespace:"n" user_id:"ann" agent_id:"nora" channel_id:"dm" channel_kind:CHANNEL_KIND_DIRECT session_id:"s"} ` +
 			`start_time:{seconds:1795163400 nanos:123456000} error:"no" tool_calls:{name:"search" arguments_json:"{}" result:"r"} ` +
 			`consider:{consideration_id:"con_1" attempt:2 message_count:3 state:CONSIDERATION_STATE_FAILED reason:"why" ` +
-			`decided_by:"rules" changes:{memory_id:"mem_1" action:MEMORY_ACTION_REINFORCED text:"Ann drinks tea."}}`,
+			`decided_by:"rules" changes:{memory_id:"mem_1" action:MEMORY_ACTION_REINFORCED text:"Ann drinks tea."} ` +
+			`prompts:{part:"summary" version:"0123456789ab" known_memory_count:2 earlier_message_count:4}}`,
 		"trc_3": `id:"trc_3" kind:TRACE_KIND_CONTEXT ` +
 			`scope:{namespace:"n" user_id:"ann" agent_id:"nora" channel_id:"dm" channel_kind:CHANNEL_KIND_DIRECT session_id:"s"} ` +
 			`start_time:{seconds:1795163400 nanos:123456000} context:{max_messages:10 max_turns:5 max_chars:4000 ` +

@@ -225,7 +225,7 @@ func (s *userService) UpdateUserSettings(ctx context.Context, r *memsidecarv1.Up
 		case "paused":
 			patch.Paused = &p.Paused
 		case "memorize_every":
-			patch.MemorizeEvery = new(toEvery(p.MemorizeEvery))
+			patch.MemorizeEvery = new(toEvery(p.MemorizeEvery != nil, p.GetMemorizeEvery()))
 		}
 	}
 	settings, err := s.Settings.Update(ctx, scope.User(), patch, v)

@@ -101,15 +101,14 @@ func TestStatus(t *testing.T) {
 		parts[c.GetName()] = c
 	}
 	for name, implementation := range map[string]string{
-		"storage": "sqlite", "embedding": "local/", "decision": "rules", "summary": "rules",
-		"reconcile": "rules", "digest": "rules",
+		"storage": "sqlite", "embedding": "local/", "decision": "none", "summary": "rules", "digest": "rules",
 	} {
 		c := parts[name]
 		if !strings.HasPrefix(c.GetImplementation(), implementation) || c.GetRemote() || c.GetReason() != "" {
 			t.Errorf("%s is %s", name, c)
 		}
 	}
-	if got := parts["storage"].GetBreaker(); got != memsidecarv1.BreakerState_BREAKER_STATE_CLOSED || len(parts) != 6 {
+	if got := parts["storage"].GetBreaker(); got != memsidecarv1.BreakerState_BREAKER_STATE_CLOSED || len(parts) != 5 {
 		t.Errorf("the components are %s", sidecartest.ComponentsOf(s))
 	}
 	other := sidecartest.Must(

@@ -255,7 +255,7 @@ func (e *evidence) mentioned(text string) bool {
 
 // withheldClaims returns which messages to exclude because they claim a result without evidence while a list is shown. Imports, and
 // replies in turns with tools, are never excluded.
-func (w *Writer) withheldClaims(ctx context.Context, r *AppendRequest, withheld []Withheld) []Withheld {
+func (w *Writer) withheldClaims(ctx context.Context, r *AppendRequest, withheld []Exclusion) []Exclusion {
 	if w.Lists == nil || r.Import != nil || r.Settled {
 		return withheld
 	}
@@ -287,9 +287,9 @@ func (w *Writer) withheldClaims(ctx context.Context, r *AppendRequest, withheld 
 			continue
 		}
 		if withheld == nil {
-			withheld = make([]Withheld, len(r.Messages))
+			withheld = make([]Exclusion, len(r.Messages))
 		}
-		if withheld[i] == NotWithheld {
+		if withheld[i] == NotExcluded {
 			withheld[i] = WithheldClaim
 		}
 	}

@@ -44,14 +44,14 @@ func folded(text string) string {
 	return strings.ToLower(strings.ReplaceAll(strings.TrimSpace(text), "’", "'"))
 }
 
-// Withheld says why a message is excluded from windows and considerations.
-type Withheld uint8
+// Exclusion says why a message is excluded from windows and considerations.
+type Exclusion uint8
 
 // The reasons.
 const (
-	NotWithheld     Withheld = iota
-	WithheldFailure          // looks like a failure
-	WithheldClaim            // claims a result without evidence
+	NotExcluded     Exclusion = iota
+	WithheldFailure           // looks like a failure
+	WithheldClaim             // claims a result without evidence
 )
 
 // turn is a person's messages and the answer.
@@ -80,18 +80,18 @@ func turnsOf(messages []memory.Message) func(yield func(turn) bool) {
 }
 
 // withheld returns which of the messages are failures; nil if none is. A turn with a tool call did something, so it is never a failure.
-func (g guard) withheld(messages []memory.Message) []Withheld {
+func (g guard) withheld(messages []memory.Message) []Exclusion {
 	if g.maxRunes <= 0 {
 		return nil
 	}
-	var found []Withheld
+	var found []Exclusion
 	for t := range turnsOf(messages) {
 		for i := t.start; i < t.end && !t.tools; i++ {
 			if messages[i].Role != memory.RoleAssistant || !g.failure(messages[i].Content) {
 				continue
 			}
 			if found == nil {
-				found = make([]Withheld, len(messages))
+				found = make([]Exclusion, len(messages))
 			}
 			found[i] = WithheldFailure
 		}

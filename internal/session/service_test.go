@@ -449,7 +449,7 @@ func TestWithheld(t *testing.T) {
 		}
 		var withheld []int64
 		for _, m := range page.Messages {
-			if m.Withheld == session.WithheldFailure {
+			if m.Excluded == session.WithheldFailure {
 				withheld = append(withheld, m.Position)
 			}
 		}

@@ -53,8 +53,8 @@ type Message struct {
 	Channel         memory.Channel // of the session
 	Position        int64          // from 1, rising; deleted messages leave gaps
 	ReceivedAt      time.Time
-	ConsiderationID string   // that considers it, or ""
-	Withheld        Withheld // why it is excluded from windows and considerations
+	ConsiderationID string    // that considers it, or ""
+	Excluded        Exclusion // why it is excluded from windows and considerations
 }
 
 // Summary replaces the older messages of a window.

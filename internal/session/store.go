@@ -105,7 +105,7 @@ type Append struct {
 	Messages []memory.Message
 	// Hashes are memory.Hashes of the messages before Complete. They are compared for messages with an id.
 	Hashes   [][]byte
-	Withheld []Withheld // by message; nil: none
+	Excluded []Exclusion // by message; nil: none
 	At       time.Time
 	Rules    Rules
 	// Settled messages are history only: never considered.
@@ -161,14 +161,14 @@ type Appended struct {
 	Created   bool
 	Added     int
 	Positions []int64 // of the messages, in order, including existing ones
-	// Withheld are the messages excluded from windows and considerations. The Writer fills it in.
-	Withheld []WithheldMessage
+	// Excluded are the messages excluded from windows and considerations. The Writer fills it in.
+	Excluded []ExcludedMessage
 }
 
-// WithheldMessage is a message excluded from windows and considerations.
-type WithheldMessage struct {
+// ExcludedMessage is a message excluded from windows and considerations.
+type ExcludedMessage struct {
 	Position int64
-	Reason   Withheld
+	Reason   Exclusion
 }
 
 // Record is an Append whose messages are those of the acceptance's dialogue.
@@ -228,7 +228,7 @@ type Page struct {
 	Total    int64
 }
 
-// WindowQuery selects messages of a window. Withheld ones are never selected.
+// WindowQuery selects messages of a window. Excluded ones are never selected.
 type WindowQuery struct {
 	Limit   int
 	AgentID *string

@@ -96,10 +96,10 @@ func (w *Writer) Append(ctx context.Context, r AppendRequest) (Appended, error) 
 	if err == nil && (appended.Added > 0 || appended.Created) {
 		w.added()
 	}
-	if len(appended.Positions) == len(a.Withheld) {
-		for i, why := range a.Withheld {
-			if why != NotWithheld {
-				appended.Withheld = append(appended.Withheld, WithheldMessage{Position: appended.Positions[i], Reason: why})
+	if len(appended.Positions) == len(a.Excluded) {
+		for i, why := range a.Excluded {
+			if why != NotExcluded {
+				appended.Excluded = append(appended.Excluded, ExcludedMessage{Position: appended.Positions[i], Reason: why})
 			}
 		}
 	}
@@ -164,7 +164,7 @@ func (w *Writer) append(ctx context.Context, r AppendRequest) (_ Append, err err
 		Messages: r.Messages,
 		Hashes:   r.Hashes,
 		At:       now,
-		Withheld: w.withheldClaims(ctx, &r, w.guard.withheld(r.Messages)),
+		Excluded: w.withheldClaims(ctx, &r, w.guard.withheld(r.Messages)),
 		Settled:  r.Settled,
 		Import:   r.Import,
 		Paused:   map[string]bool{},

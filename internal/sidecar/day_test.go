@@ -189,7 +189,7 @@ func (w *callRecorder) RoundTrip(r *http.Request) (*http.Response, error) {
 		w.now--
 	}
 	if err == nil && resp.StatusCode == http.StatusOK && bytes.Contains(body, []byte("should_remember")) {
-		if m := numberedWords.FindSubmatch(body); m != nil {
+		if m := numberedWords.FindSubmatch(providertest.NewMessages(body)); m != nil {
 			user, _ := strconv.Atoi(string(m[1]))
 			number, _ := strconv.Atoi(string(m[2]))
 			w.spoken[user] = append(w.spoken[user], number)

@@ -21,7 +21,7 @@ func TestProvidersOverEachProtocol(t *testing.T) {
 			p := providertest.Start(t, 1000)
 			r := sidecartest.Serve(t, sidecartest.UseProvider(protocol, p)...)
 			c := r.Consider(t, sidecartest.Direct("u"), sidecartest.Said("我平时爱喝点茶。"), sidecartest.Answered("好的。"))
-			if c.GetState() != memsidecarv1.ConsiderationState_CONSIDERATION_STATE_REMEMBERED || c.GetDecidedBy() != protocol+"/model-of-decision" {
+			if c.GetState() != memsidecarv1.ConsiderationState_CONSIDERATION_STATE_REMEMBERED || c.GetDecidedBy() != protocol+"/model-of-summary" {
 				t.Fatalf("%v", c)
 			}
 			m := r.Memory(t, sidecartest.Direct("u"), c.GetChanges()[0].GetMemoryId())
@@ -94,7 +94,7 @@ func TestTextModelFaults(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range sidecartest.Protocols() {
 		for fault, want := range map[providertest.Fault]struct {
-			waits, fails bool
+			waits, rules bool
 			words        string
 		}{
 			providertest.RateLimit:     {waits: true, words: "429"},
@@ -102,10 +102,10 @@ func TestTextModelFaults(t *testing.T) {
 			providertest.Hang:          {waits: true, words: "no answer within 1s"},
 			providertest.Reset:         {waits: true, words: "EOF"},
 			providertest.BadKey:        {waits: true, words: "401"},
-			providertest.BadRequest:    {fails: true, words: "400"},
-			providertest.BrokenJSON:    {fails: true, words: "JSON"},
-			providertest.NoCandidates:  {fails: true, words: "no answer"},
-			providertest.Blocked:       {fails: true, words: "refused to answer"},
+			providertest.BadRequest:    {rules: true, words: "400"},
+			providertest.BrokenJSON:    {rules: true, words: "JSON"},
+			providertest.NoCandidates:  {rules: true, words: "no answer"},
+			providertest.Blocked:       {rules: true, words: "refused to answer"},
 			providertest.UnknownFinish: {},
 		} {
 			for _, part := range []providertest.Part{providertest.Decision, providertest.Summary} {
@@ -134,14 +134,10 @@ func TestTextModelFaults(t *testing.T) {
 					case want.waits:
 						sidecartest.Eventually(t, "it waits with the error", func() bool { return strings.Contains(get().GetError(), want.words) })
 						sidecartest.Eventually(t, "the breaker opens", open)
-					case want.fails:
-						sidecartest.Eventually(
-							t,
-							"it fails",
-							func() bool { return get().GetState() == memsidecarv1.ConsiderationState_CONSIDERATION_STATE_FAILED },
-						)
-						if c := get(); !strings.Contains(c.GetError(), want.words) {
-							t.Errorf("the error is %q, want %q in it", c.GetError(), want.words)
+					case want.rules:
+						sidecartest.Eventually(t, "rules decide", func() bool { return get().GetState() == sidecartest.Remembered })
+						if c := get(); c.GetDecidedBy() != "rules" || !strings.Contains(c.GetReason(), want.words) {
+							t.Errorf("%s decided because %q, want %q in it", c.GetDecidedBy(), c.GetReason(), want.words)
 						}
 						if open() {
 							t.Error("an answer that cannot be used opened the breaker")
@@ -153,13 +149,6 @@ func TestTextModelFaults(t *testing.T) {
 						t.Errorf("Retrieve is degraded by it: %v", resp.GetDegraded())
 					}
 					p.Fail(providertest.NoFault, part)
-					if want.fails {
-						sidecartest.Must(
-							r.RetryConsideration(t.Context(), &memsidecarv1.RetryConsiderationRequest{Scope: sidecartest.Direct("u"), ConsiderationId: id}),
-						)(
-							t,
-						)
-					}
 					request.Wait = sidecartest.LongWait()
 					if c := sidecartest.Must(r.ConsiderMemorizing(t.Context(), request))(t).GetConsideration(); c.GetId() != id ||
 						c.GetState() != memsidecarv1.ConsiderationState_CONSIDERATION_STATE_REMEMBERED {
@@ -275,11 +264,11 @@ func TestAcknowledgedDialoguesSurviveProviderOutages(t *testing.T) {
 func TestAutomaticEmbeddingChoiceIsKept(t *testing.T) {
 	t.Parallel()
 	p := providertest.Start(t, 1000)
-	impatient := []string{"embedding.endpoint=" + p.URL, "decision.endpoint=" + p.URL, "summary.endpoint=" + p.URL}
+	impatient := []string{"embedding.endpoint=" + p.URL, "summary.endpoint=" + p.URL}
 	key := []string{"GEMINI_API_KEY=" + sidecartest.ProviderKey}
 	uses := func(r *sidecartest.Sidecar, want string) {
 		t.Helper()
-		for _, part := range []string{"embedding", "decision", "summary"} {
+		for _, part := range []string{"embedding", "summary"} {
 			got := r.Component(t, part).GetImplementation()
 			if ok := strings.HasPrefix(got, want) || want == "local" && got == "rules"; !ok {
 				t.Errorf("%s is done by %s, want %s", part, got, want)

@@ -129,6 +129,9 @@ func testRoom(dir string) (err error) {
 		return err
 	}
 	_, err = f.Write(make([]byte, roomProbe))
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		err = fmt.Errorf("the disk is full: %w", err)
+	}
 	return errors.Join(err, f.Close(), os.Remove(f.Name()))
 }
 

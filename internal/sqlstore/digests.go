@@ -48,10 +48,10 @@ func period(from, before time.Time) (first, last int64) {
 	return first, last
 }
 
-// Waiting implements digest.Store. The session is that of the oldest pending message.
-func (d *Digests) Waiting(ctx context.Context, user memory.User, q digest.WaitingQuery) (w digest.Waiting, err error) {
+// Pending implements digest.Store. The session is that of the oldest pending message.
+func (d *Digests) Pending(ctx context.Context, user memory.User, q digest.PendingQuery) (w digest.Pending, err error) {
 	err = d.db.Read(ctx, func(r sqldb.Querier) error {
-		w = digest.Waiting{}
+		w = digest.Pending{}
 		userRow, err := UserRow(ctx, r, user)
 		if err != nil || userRow == 0 {
 			return err
@@ -95,8 +95,8 @@ func (d *Digests) Waiting(ctx context.Context, user memory.User, q digest.Waitin
 	return w, err
 }
 
-// CountWaiting implements digest.Store.
-func (d *Digests) CountWaiting(ctx context.Context, user memory.User, seen digest.Seen, from, before time.Time) (n int64, err error) {
+// CountPending implements digest.Store.
+func (d *Digests) CountPending(ctx context.Context, user memory.User, seen digest.Seen, from, before time.Time) (n int64, err error) {
 	err = d.db.Read(ctx, func(r sqldb.Querier) error {
 		userRow, err := UserRow(ctx, r, user)
 		if err != nil || userRow == 0 {

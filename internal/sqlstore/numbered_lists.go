@@ -59,14 +59,14 @@ func findItem(ctx context.Context, q sqldb.Querier, view []any, key string) (kno
 }
 
 // Put implements results.Store.
-func (s *NumberedLists) Put(ctx context.Context, p lists.Put) (done lists.PutDone, err error) {
+func (s *NumberedLists) Put(ctx context.Context, p lists.Put) (done lists.PutResult, err error) {
 	view, err := viewArgs(p.View)
 	if err != nil {
 		return done, err
 	}
 	p.At = p.At.Truncate(time.Microsecond).UTC()
 	err = s.db.Write(ctx, func(tx sqldb.Tx) error {
-		done = lists.PutDone{}
+		done = lists.PutResult{}
 		registry, err := s.ensureRegistry(ctx, tx, p.View.Registry)
 		if err != nil {
 			return err

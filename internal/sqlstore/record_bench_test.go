@@ -80,7 +80,7 @@ func record(n int) session.Record {
 	return session.Record{
 		Append: session.Append{
 			Scope: scope, NewID: fmt.Sprintf("ses_01a1faee-a5c8-7b54-bff9-%012d", n), Messages: messages,
-			Hashes: [][]byte{make([]byte, 32), make([]byte, 32)}, Withheld: make([]session.Withheld, 2), At: at,
+			Hashes: [][]byte{make([]byte, 32), make([]byte, 32)}, Excluded: make([]session.Exclusion, 2), At: at,
 			Rules:   session.Rules{TTL: 24 * time.Hour, MemorizeEvery: 10, Idle: time.Hour, SummarizeAfter: 1000},
 			Digests: map[string]session.DigestRule{user: {DayEnd: time.UnixMicro(1_800_000_000_000_000)}},
 		},

@@ -252,11 +252,11 @@ func (w *appending) add(ctx context.Context, tx sqldb.Tx, i int, text string) er
 	if agent == "" {
 		agent = w.Scope.AgentID // the agent to which the message was sent
 	}
-	why := session.NotWithheld
-	if i < len(w.Withheld) {
-		why = w.Withheld[i]
+	why := session.NotExcluded
+	if i < len(w.Excluded) {
+		why = w.Excluded[i]
 	}
-	withheld := why != session.NotWithheld
+	withheld := why != session.NotExcluded
 	settled := w.Settled || withheld
 	if m.Role == memory.RoleUser {
 		settled = settled || !w.considerable(m)

@@ -46,7 +46,7 @@ func scanSessionMessage(s *sessionRow, scan func(...any) error) (m session.Messa
 	var row int64
 	var received sql.NullInt64
 	var text []byte
-	if err := scan(&row, &m.Position, &m.Withheld, &m.ConsiderationID, &received, &text); err != nil {
+	if err := scan(&row, &m.Position, &m.Excluded, &m.ConsiderationID, &received, &text); err != nil {
 		return m, 0, sqldb.Scanned(messagesTable, row, err)
 	}
 	m.ReceivedAt = sqldb.Time(received)

@@ -48,9 +48,9 @@ func (c conversation) say(namespace, id string, channel memory.Channel, begin ti
 				m.Speaker, a.Scope.UserID = speaker, speaker
 			}
 			m.Content = text
-			a.Messages, a.Withheld = append(a.Messages, m), append(a.Withheld, session.NotWithheld)
+			a.Messages, a.Excluded = append(a.Messages, m), append(a.Excluded, session.NotExcluded)
 			if strings.HasPrefix(text, "(") {
-				a.Withheld[len(a.Withheld)-1] = session.WithheldFailure
+				a.Excluded[len(a.Excluded)-1] = session.WithheldFailure
 			}
 		}
 		if _, err := c.sessions.Append(c.t.Context(), a); err != nil {

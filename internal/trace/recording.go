@@ -40,6 +40,7 @@ type Recording struct {
 
 	mu       sync.Mutex
 	degraded []Degradation
+	prompts  []Prompt
 }
 
 type recordingKey struct{}
@@ -50,6 +51,15 @@ func Degrade(ctx context.Context, component, reason string) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.degraded = append(r.degraded, Degradation{Component: component, Reason: reason})
+	}
+}
+
+// Prompted notes in the context's running record, if any, that a model is sent a prompt.
+func Prompted(ctx context.Context, p Prompt) {
+	if r, ok := ctx.Value(recordingKey{}).(*Recording); ok {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.prompts = append(r.prompts, p)
 	}
 }
 
@@ -68,6 +78,13 @@ func (r *Recording) ID() string { return r.record.ID }
 
 // At returns when the call began.
 func (r *Recording) At() time.Time { return r.record.At }
+
+// Prompts returns the prompts noted so far.
+func (r *Recording) Prompts() []Prompt {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.prompts)
+}
 
 // End returns the record, to which the caller adds the result. err is why the call failed, or nil; its text is shown.
 func (r *Recording) End(err error) Record {

@@ -101,6 +101,15 @@ type ConsiderDetail struct {
 	Reason          string                `json:"reason,omitempty"`
 	DecidedBy       string                `json:"decided_by,omitempty"`
 	Changes         []memory.MemoryChange `json:"changes,omitempty"`
+	Prompts         []Prompt              `json:"prompts,omitempty"` // that models were sent, in order
+}
+
+// Prompt describes a prompt that a model was sent. It holds none of its words.
+type Prompt struct {
+	Part    string `json:"part"`    // "decision" or "summary"
+	Version string `json:"version"` // of the constant parts and the template
+	Known   int    `json:"known"`   // how many existing memories were shown
+	Earlier int    `json:"earlier"` // how many earlier messages were shown
 }
 
 // ContextDetail describes the result of GetContext.

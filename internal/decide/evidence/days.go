@@ -1,8 +1,11 @@
 package evidence
 
 import (
+	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/memsidecar/memsidecar/internal/lang/dates"
@@ -25,7 +28,7 @@ func (g *ground) hasDate(p dates.Date) bool {
 			return true
 		}
 	}
-	if p.Fits(g.at) {
+	if p.Fits(g.at) || g.hasMonth(p) {
 		return true
 	}
 	for _, s := range g.spans {
@@ -41,8 +44,24 @@ func (g *ground) hasDate(p dates.Date) bool {
 	return p.Year != 0 && p.Month == 0 && p.Day == 0 && p.Weekday == 0 && g.hasYear(p.Year)
 }
 
+// hasMonth reports whether a month or a year without a day is near the message, and the month is named. People shorten both ("since
+// jan", "last yr"), and leave out the year.
+func (g *ground) hasMonth(p dates.Date) bool {
+	if p.Day != 0 || p.Weekday != 0 || p.Year < g.at.Year()-1 || p.Year > g.at.Year()+1 {
+		return false
+	}
+	if p.Month == 0 {
+		return p.Year != 0
+	}
+	short := strings.ToLower(time.Month(p.Month).String()[:3])
+	return slices.ContainsFunc(g.words, func(w string) bool { return strings.HasPrefix(w, short) })
+}
+
 // hasYear reports whether a year is named, in short perhaps, or follows from an age or a number of years.
 func (g *ground) hasYear(year int) bool {
+	if slices.Contains(g.words, fmt.Sprintf("%02d", year%100)) {
+		return true
+	}
 	short := strconv.Itoa(year % 100)
 	if g.numbers[strconv.Itoa(year)] || g.numbers[short] && regexp.MustCompile(`(^|\D)0?`+short+`(后|年|s\b|')|'`+short).MatchString(g.text) {
 		return true

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/memsidecar/memsidecar/internal/lang/dates"
+	"github.com/memsidecar/memsidecar/internal/lang/lazyregexp"
 	"github.com/memsidecar/memsidecar/internal/lang/lexical"
 	"github.com/memsidecar/memsidecar/internal/lang/numbers"
 )
@@ -58,9 +59,20 @@ func (c *Checker) ground(message int) *ground {
 // in one of the other messages, which have the same speaker, citing that message as well supports it: more lists these. Messages are
 // named by their indexes.
 func (c *Checker) Check(statement string, cited, others []int) (more []int, problem string) {
+	return c.check(details(statement), cited, others)
+}
+
+// CheckFigures is Check for numbers, dates, times and codes alone. Names may be written in a form that no message has ("Vegas" and Las
+// Vegas).
+func (c *Checker) CheckFigures(statement string, cited, others []int) (more []int, problem string) {
+	figures := slices.DeleteFunc(details(statement), func(d detail) bool { return d.kind == name || d.kind == title })
+	return c.check(figures, cited, others)
+}
+
+func (c *Checker) check(details []detail, cited, others []int) (more []int, problem string) {
 	grounds := slices.Clone(cited)
 	var missing []string
-	for _, d := range details(statement) {
+	for _, d := range details {
 		in := func(message int) bool { return d.in(c.ground(message)) }
 		if slices.ContainsFunc(grounds, in) || d.kind == name && isParticipant(d.text, c.names) {
 			continue
@@ -148,6 +160,9 @@ func newGround(s Said) *ground {
 	for _, value := range converted(g.text) {
 		g.numbers[value] = true
 	}
+	for _, digits := range digitRuns.FindAllString(g.text, -1) { // "ps5"
+		g.numbers[numbers.Canonical(digits)] = true
+	}
 	g.clocks = dates.Clocks(g.text)
 	g.dated = datesIn(g.text)
 	g.spans = dates.Possible(g.text, s.At)
@@ -161,6 +176,8 @@ func newGround(s Said) *ground {
 	g.han = han > 1
 	return g
 }
+
+var digitRuns = lazyregexp.New(`\d+`)
 
 // fold normalizes a text for comparison: lower case, half width, simplified characters.
 func fold(text string) string {

@@ -15,8 +15,25 @@ func (g *ground) hasNumber(d detail) bool {
 	if d.folded[0] >= utf8.RuneSelf && strings.Contains(g.text, d.folded) {
 		return true // as it was said, whatever it means
 	}
-	return slices.ContainsFunc(d.values, func(value string) bool { return g.numbers[value] || g.implies(value, d.years) })
+	return slices.ContainsFunc(d.values, func(value string) bool { return g.numbers[value] || g.implies(value, d.years) || g.abbreviates(value) })
 }
+
+// abbreviates reports whether a message has a large number in short, as in "2 grand" and "2.5w".
+func (g *ground) abbreviates(value string) bool {
+	if n, err := strconv.ParseFloat(value, 64); err != nil || n < 1000 {
+		return false
+	}
+	digits := significant(value)
+	for said := range g.numbers {
+		if significant(said) == digits {
+			return true
+		}
+	}
+	return false
+}
+
+// significant returns the digits of a number without a decimal point and without zeros at either end.
+func significant(value string) string { return strings.Trim(strings.ReplaceAll(value, ".", ""), "0") }
 
 // converted are the numbers that others mean in a unit that statements like better: 斤 in kilograms, 块 and 毛 in one number.
 func converted(text string) []string {

@@ -7,12 +7,14 @@ import (
 	"github.com/memsidecar/memsidecar/internal/decide"
 	"github.com/memsidecar/memsidecar/internal/llm"
 	"github.com/memsidecar/memsidecar/internal/llm/answer"
+	"github.com/memsidecar/memsidecar/internal/trace"
 )
 
 // Extractor asks a model, in one call, how what was said changes the memories.
 type Extractor struct {
 	model   llm.Model
 	options Options
+	version string // of the prompt
 }
 
 var _ decide.Extractor = (*Extractor)(nil)
@@ -23,7 +25,7 @@ func NewExtractor(m llm.Model, options Options) (*Extractor, error) {
 	if err != nil {
 		return nil, fmt.Errorf("summary by model: %w", err)
 	}
-	return &Extractor{model: m, options: options}, nil
+	return &Extractor{model: m, options: options, version: version(constantPart, options.Prompt)}, nil
 }
 
 // Name is the model's.
@@ -36,6 +38,7 @@ func (e *Extractor) Extract(ctx context.Context, in decide.Input) (decide.Extrac
 	if err != nil {
 		return decide.Extraction{}, err
 	}
+	trace.Prompted(ctx, trace.Prompt{Part: "summary", Version: e.version, Known: len(p.known), Earlier: p.earlier})
 	r := &reader{in: in, page: p}
 	found, err := answer.Ask(ctx, e.model, llm.Request{
 		Prompt: extractionPrompt(e.options.Prompt, p), Schema: opsSchema(), SchemaName: "memory", Generation: e.options.Generation,

@@ -9,6 +9,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/decide"
 	"github.com/memsidecar/memsidecar/internal/llm"
 	"github.com/memsidecar/memsidecar/internal/llm/answer"
+	"github.com/memsidecar/memsidecar/internal/trace"
 )
 
 // maxReasonRunes is the longest reason kept, in characters.
@@ -18,6 +19,7 @@ const maxReasonRunes = 500
 type Gate struct {
 	model   llm.Model
 	options Options
+	version string // of the prompt
 }
 
 var _ decide.Gate = (*Gate)(nil)
@@ -28,7 +30,7 @@ func NewGate(m llm.Model, options Options) (*Gate, error) {
 	if err != nil {
 		return nil, fmt.Errorf("decision by model: %w", err)
 	}
-	return &Gate{model: m, options: options}, nil
+	return &Gate{model: m, options: options, version: version(gateForm, options.Prompt)}, nil
 }
 
 // Name is the model's.
@@ -40,6 +42,7 @@ func (g *Gate) Open(ctx context.Context, in decide.Input) (decide.Verdict, error
 	if err != nil {
 		return decide.Verdict{}, err
 	}
+	trace.Prompted(ctx, trace.Prompt{Part: "decision", Version: g.version, Known: len(p.known), Earlier: p.earlier})
 	v, err := answer.Ask(ctx, g.model, llm.Request{
 		Prompt: gatePrompt(g.options.Prompt, p), Schema: gateSchema(), SchemaName: "decision", Generation: g.options.Generation,
 	}, readVerdict)

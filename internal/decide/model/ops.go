@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-
 	"slices"
 	"strconv"
 	"strings"
@@ -28,36 +27,61 @@ const usualImportance = 0.5
 type reader struct {
 	in   decide.Input
 	page page
+	cut  bool // an answer that broke off was read
 }
 
-// given is an op as the model gives it. Its fields are read one by one, because models deviate from the schema.
+// given is an object of an answer. Its fields are read one by one, because models deviate from the schema. Their names are in lower case.
 type given map[string]json.RawMessage
 
-// read reads {"ops": […]}. Nothing is an empty list, null, {} or []; of several objects the last one counts, since models correct
-// themselves.
+// object reads an object; ok is false if it is none.
+func object(raw json.RawMessage) (g given, ok bool) {
+	var fields map[string]json.RawMessage
+	if len(raw) == 0 || raw[0] != '{' || json.Unmarshal(raw, &fields) != nil {
+		return nil, false
+	}
+	g = given{}
+	for name, value := range fields {
+		g[strings.ToLower(strings.TrimSpace(name))] = value
+	}
+	return g, true
+}
+
+// read reads {"ops": […]}. Nothing is an empty list, null, {} or []. Of several lists the last one counts that holds anything but
+// objects without ops, since models correct themselves. An answer that breaks off is asked for once more; of the second one the ops
+// that are whole count.
 func (r *reader) read(text string) (decide.Extraction, error) {
-	list, err := opList(text)
+	list, whole, err := opList(text)
 	if err != nil {
 		return decide.Extraction{}, err
+	}
+	var found decide.Extraction
+	if !whole {
+		if !r.cut {
+			r.cut = true
+			return found, errors.New("its JSON breaks off before it ends: answer in fewer words")
+		}
+		found.Dropped = append(found.Dropped, "the model's answer breaks off: what follows is unknown")
 	}
 	if len(list) > maxOps {
 		return decide.Extraction{}, fmt.Errorf("it has %d ops, more than %d: give the important ones", len(list), maxOps)
 	}
-	var found decide.Extraction
 	seen := map[string]bool{}
 	for i, raw := range list {
-		var g given
-		if json.Unmarshal(raw, &g) != nil {
+		g, ok := object(raw)
+		if !ok {
 			found.Dropped = append(found.Dropped, fmt.Sprintf("ops[%d]: it is not an object", i))
 			continue
 		}
-		if name := g.action(); name == "skip" || name == "private" {
-			found.Private = append(found.Private, r.skipped(g)...)
+		if g.action() == "private" {
+			found.Private = append(found.Private, r.private(g)...)
 			continue
 		}
 		op, err := r.op(g)
-		if err != nil {
+		switch {
+		case err != nil:
 			found.Dropped = append(found.Dropped, fmt.Sprintf("ops[%d]: %v", i, err))
+			continue
+		case op.Action == noChange:
 			continue
 		}
 		key := string(op.Action) + "\x00" + strings.Join(op.IDs, " ") + "\x00" + strings.ToLower(strings.TrimRight(op.Statement.Text, ".。!！ "))
@@ -79,50 +103,102 @@ func (r *reader) read(text string) (decide.Extraction, error) {
 	return found, nil
 }
 
-// opList finds the list of ops in an answer.
-func opList(text string) ([]json.RawMessage, error) {
-	if bare := strings.ToLower(strings.Trim(strings.TrimSpace(text), "`\"'. ")); bare == "null" || bare == "none" {
-		return nil, nil
+// opList finds the list of ops in an answer. Whole is false if only single ops of a list that breaks off are there.
+func opList(text string) (list []json.RawMessage, whole bool, err error) {
+	if strings.TrimSpace(text) != "" && saysNothing(text) {
+		return nil, true, nil
 	}
 	values, err := answer.Values(text)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	var list []json.RawMessage
-	usable := false
+	usable, alone := false, false
 	for _, value := range values {
-		var fields map[string]json.RawMessage
+		ops, single, ok := opsOf(value)
 		switch {
-		case json.Unmarshal(value, &fields) == nil && fields["ops"] != nil:
-			var one []json.RawMessage
-			ops := fields["ops"]
-			switch {
-			case json.Unmarshal(ops, &one) == nil: // null is an empty list
-			case ops[0] == '{':
-				one = []json.RawMessage{ops}
-			default:
-				return nil, errors.New(`"ops" is not an array`)
-			}
-			list, usable = one, true
-		case json.Unmarshal(value, &fields) == nil && fields["op"] != nil: // one op alone, or several after one another
-			list, usable = append(list, value), true
-		case len(fields) == 0 && value[0] == '{':
-			usable = true
-		case value[0] == '[':
-			var one []json.RawMessage
-			if json.Unmarshal(value, &one) == nil && !slices.ContainsFunc(one, func(v json.RawMessage) bool { return v[0] != '{' }) {
-				list, usable = one, true
-			}
+		case !ok:
+		case single && alone: // one after another
+			list = append(list, ops...)
+		case single && usable: // an example, or a remark about one of the list
+		default:
+			list, usable, alone = ops, true, single
 		}
 	}
-	if !usable {
-		return nil, errors.New(`it holds no object with "ops"`)
+	switch {
+	case usable:
+		return list, !alone || !strings.Contains(strings.ToLower(text), `"ops"`), nil
+	case len(values) == 1 && empty(values[0]) && strings.Count(text, "{")+strings.Count(text, "[") == 1:
+		return nil, true, nil // in an answer that breaks off, [] may be the beginning of an op
 	}
-	return list, nil
+	return nil, false, errors.New(`it holds no object with "ops"`)
 }
+
+// opsOf reads the ops of one JSON value. Single is set when the value is itself an op.
+func opsOf(value json.RawMessage) (ops []json.RawMessage, single, ok bool) {
+	if g, isObject := object(value); isObject {
+		switch {
+		case g["ops"] != nil:
+			ops, ok = listOf(g["ops"])
+			return ops, false, ok
+		case g["op"] != nil:
+			return []json.RawMessage{value}, true, true
+		case len(g) == 1: // {"statements": […]}
+			for _, only := range g {
+				if ops, ok = listOf(only); !ok || len(ops) == 0 || ops[0][0] != '{' {
+					return nil, false, false
+				}
+			}
+			return ops, false, true
+		}
+		return nil, false, false
+	}
+	if json.Unmarshal(value, &ops) != nil || len(ops) == 0 || slices.ContainsFunc(ops, func(v json.RawMessage) bool { return v[0] != '{' }) {
+		return nil, false, false
+	}
+	if len(ops) == 1 {
+		if inner, _, ok := opsOf(ops[0]); ok {
+			return inner, false, true
+		}
+	}
+	return ops, false, true
+}
+
+// listOf reads a list, or what stands for one: null, an op without brackets, or a list written as a string.
+func listOf(raw json.RawMessage) (list []json.RawMessage, ok bool) {
+	var text string
+	switch {
+	case json.Unmarshal(raw, &list) == nil: // null is an empty list
+		return list, true
+	case empty(raw):
+		return nil, true
+	case raw[0] == '{':
+		return []json.RawMessage{raw}, true
+	case json.Unmarshal(raw, &text) != nil:
+		return nil, false
+	case saysNothing(text):
+		return nil, true
+	}
+	return list, json.Unmarshal([]byte(text), &list) == nil
+}
+
+// saysNothing reports whether a text is a word for nothing.
+func saysNothing(text string) bool {
+	bare := strings.TrimSpace(strings.TrimPrefix(strings.ToLower(strings.Trim(strings.TrimSpace(text), "`\"'. \n")), "json\n"))
+	return bare == "null" || bare == "none" || bare == ""
+}
+
+// empty reports whether a value is {} or [].
+func empty(value json.RawMessage) bool {
+	bare := strings.Join(strings.Fields(string(value)), "")
+	return bare == "{}" || bare == "[]"
+}
+
+// noChange is an op that says that nothing changes.
+const noChange = decide.OpAction("none")
 
 // actions are the names that models give to ops.
 var actions = map[string]decide.OpAction{
+	"none": noChange, "noop": noChange, "no_op": noChange, "nothing": noChange, "skip": noChange, "ignore": noChange,
 	"add": decide.OpAdd, "create": decide.OpAdd, "insert": decide.OpAdd, "new": decide.OpAdd, "remember": decide.OpAdd,
 	"update": decide.OpUpdate, "replace": decide.OpUpdate, "correct": decide.OpUpdate, "supersede": decide.OpUpdate,
 	"same": decide.OpSame, "repeat": decide.OpSame, "reinforce": decide.OpSame,
@@ -132,10 +208,16 @@ var actions = map[string]decide.OpAction{
 func (r *reader) op(g given) (op decide.Op, err error) {
 	name := g.action()
 	op.Action = actions[name]
-	if op.Action == "" {
-		return op, fmt.Errorf("%q is none of add, update, same, forget and skip", name)
+	if name == "" && len(g.list("ids", "id")) == 0 && g.text("text") != "" {
+		op.Action = decide.OpAdd
 	}
-	op.IDs = r.ids(g)
+	switch op.Action {
+	case "":
+		return op, fmt.Errorf("%q is none of add, update, same, forget and private", name)
+	case noChange:
+		return op, nil
+	}
+	op.IDs = r.ids(g, op.Action)
 	s := &op.Statement
 	s.Text = clean(g.text("text"))
 	if err := r.cite(s, g); err != nil {
@@ -176,8 +258,8 @@ func (r *reader) op(g given) (op decide.Op, err error) {
 
 func (g given) action() string { return strings.ToLower(strings.TrimSpace(g.text("op"))) }
 
-// skipped returns the user's messages that an op asks not to keep. One that cites none means the newest.
-func (r *reader) skipped(g given) (refs []string) {
+// private returns the user's messages that an op asks not to keep. One that cites none means the newest.
+func (r *reader) private(g given) (refs []string) {
 	for _, i := range r.cited(g) {
 		if spokenBy(r.in.Dialogue.Messages[i], r.in.Speaker) {
 			refs = append(refs, r.in.Ref(i))
@@ -208,7 +290,7 @@ func (g given) list(names ...string) (out []string) {
 		}
 		for _, item := range items {
 			for _, part := range strings.FieldsFunc((given{"": item}).text(""), func(c rune) bool { return c == ',' || c == ' ' || c == ';' || c == '，' }) {
-				out = append(out, strings.Trim(part, "[]()\"'"))
+				out = append(out, strings.Trim(part, "[]()\"':."))
 			}
 		}
 	}
@@ -228,7 +310,11 @@ func (g given) importance() float64 {
 		return level
 	}
 	percent := strings.HasSuffix(text, "%")
-	n, err := strconv.ParseFloat(strings.TrimSuffix(text, "%"), 64)
+	text, of, fraction := strings.Cut(strings.TrimSuffix(text, "%"), "/")
+	n, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+	if whole, problem := strconv.ParseFloat(strings.TrimSpace(of), 64); fraction && problem == nil && whole > 0 { // 7/10
+		n /= whole
+	}
 	switch {
 	case err != nil || math.IsNaN(n) || n < 0:
 		return usualImportance
@@ -240,13 +326,44 @@ func (g given) importance() float64 {
 	return n
 }
 
-// doubt says why a statement is not to be trusted by what the model itself says of it, or "".
-func (g given) doubt(string) string {
-	switch strings.ToLower(g.text("holds")) {
-	case "wish", "unsure", "no":
-		return "the model says that it is not so, or not certain"
+// doubt says why a statement is not to be trusted by what the model itself says of it, or "". What is about another person must name that
+// person, and what is past, wished, uncertain or denied must say so.
+func (g given) doubt(text string) string {
+	text = strings.ToLower(text)
+	if about := strings.ToLower(g.text("about")); about != "" {
+		names := false
+		words := lexical.QueryTerms(withoutUser.ReplaceAllString(about, " "))
+		for _, word := range words {
+			names = names || strings.Contains(text, word)
+		}
+		if len(words) > 0 && !names {
+			return fmt.Sprintf("the model says that it is about %q, and the statement does not say so", about)
+		}
+	}
+	state := strings.ToLower(g.text("holds"))
+	if shown := holds[state]; shown != nil && !shown.MatchString(text) {
+		language := lexical.Language(text)
+		if language == chinese || language == english && (state != "past" || present.MatchString(text)) {
+			return fmt.Sprintf("the model says %q of it, and the statement does not say so", g.text("holds"))
+		}
 	}
 	return ""
+}
+
+// present matches an English statement in the present tense.
+var present = lazyregexp.New(`^the user(['’]s \w+)? (is|are|has|have|does|\w+s)\b`)
+
+// withoutUser matches the words for the user, in whose relation others are named: "user's sister".
+var withoutUser = lazyregexp.New(`\b(the )?users?('s|’s)?\b|用[户戶]的?|自己|\b(self|themselves)\b`)
+
+// holds are the words by which a statement in English or Chinese says that something is not simply so.
+var holds = map[string]*lazyregexp.Regexp{
+	"past": lazyregexp.New(`\b(was|were|had|did|used to|former|formerly|previously|ex|once|until|ago|no longer|\w+ed)\b|曾|以前|之前|过|前|原来|原先|了`),
+	"wish": lazyregexp.New(`\b(wish\w*|want\w*|would|hope\w*|dream\w*|consider\w*|think\w*|might|may|could|like to|plan\w*)\b|` +
+		`想|希望|打算|考虑|要是|梦|愿|計劃|计划`),
+	"unsure": lazyregexp.New(`\b(may|might|maybe|perhaps|probably|possibly|seems?|thinks?|unsure|not sure|suspects?|about|considering)\b|可能|也许|或许|好像|大概|` +
+		`不确定|怀疑|似乎|应该`),
+	"no": lazyregexp.New(`\b(no|not|never|neither|nor|without|none|isn't|doesn't|don't|can't|cannot|won't|refuses?|denies|stopped|quit)\b|n't|n’t|不|没|沒|无|無|非|别|戒`),
 }
 
 var (
@@ -255,10 +372,10 @@ var (
 	rangeRef   = lazyregexp.New(`^[mM]?(\d{1,4})(?:-|–|\.\.|~|to)[mM]?(\d{1,4})$`)
 )
 
-// ids are the memories that an op names. Unknown ones are left out.
-func (r *reader) ids(g given) (ids []string) {
+// ids are the memories that an op names. Unknown ones are left out. Only a request to forget can mean all memories.
+func (r *reader) ids(g given, action decide.OpAction) (ids []string) {
 	for _, ref := range g.list("ids", "id") {
-		if ref == decide.Everything {
+		if ref == decide.Everything && action == decide.OpForget {
 			return []string{decide.Everything}
 		}
 		if k := number(memoryRef, ref, len(r.page.known)); k >= 0 && !slices.Contains(ids, r.page.known[k].Memory.ID) {
@@ -320,8 +437,9 @@ func (r *reader) cited(g given) []int {
 	var cited []int
 	for _, ref := range g.list("from", "messages") {
 		if bounds := rangeRef.FindStringSubmatch(ref); bounds != nil {
-			from, to := number(messageRef, bounds[1], len(r.page.shown)), number(messageRef, bounds[2], len(r.page.shown))
-			for i := max(from, 0); i <= to; i++ {
+			from, _ := strconv.Atoi(bounds[1]) // they are digits
+			to, _ := strconv.Atoi(bounds[2])
+			for i := from; i <= min(to, len(r.page.shown)-1); i++ {
 				cited = append(cited, i)
 			}
 			continue

@@ -28,6 +28,7 @@ type page struct {
 	shown    []bool // by message: it can be cited
 	left     int    // messages that are not shown because they did not fit
 	messages int    // messages that hold anything
+	earlier  int    // messages of the last turns that are shown
 	date     string // of the newest message
 	language string // what the speaker writes, as lexical.Language names it
 	speaker  string
@@ -132,6 +133,9 @@ func (p *page) assemble(lines []string, earlier int, location *time.Location) {
 		if p.shown[i] {
 			b.WriteString(l + "\n")
 			kept++
+			if i < earlier {
+				p.earlier++
+			}
 		}
 	}
 	if p.left = p.messages - kept; p.left > 0 {

@@ -34,11 +34,11 @@ func Run(t *testing.T, open func(t *testing.T) Stores) {
 		{"SaveAfterDeletion", testSaveAfterDeletion},
 		{"SaveOfConsideration", testSaveOfConsideration},
 		{"DeletedSession", testDeletedSession},
-		{"Waiting", testWaiting},
-		{"WaitingOfPeople", testWaitingOfPeople},
-		{"WaitingWhenAsked", testWaitingWhenAsked},
-		{"WaitingPeriod", testWaitingPeriod},
-		{"CountWaiting", testCountWaiting},
+		{"Pending", testPending},
+		{"PendingByOwner", testPendingByOwner},
+		{"PendingWhenAsked", testPendingWhenAsked},
+		{"PendingPeriod", testPendingPeriod},
+		{"CountPending", testCountPending},
 		{"Find", testFind},
 		{"List", testList},
 		{"Remembered", testRemembered},
@@ -150,14 +150,14 @@ func (s *suite) save(c digest.Contribution) {
 }
 
 // waiting reads messages that are digested without being asked for.
-func (s *suite) waiting(user memory.User) digest.Waiting {
+func (s *suite) waiting(user memory.User) digest.Pending {
 	s.Helper()
-	return s.query(user, digest.WaitingQuery{ByItself: true, Limit: 100})
+	return s.query(user, digest.PendingQuery{ByItself: true, Limit: 100})
 }
 
-func (s *suite) query(user memory.User, q digest.WaitingQuery) digest.Waiting {
+func (s *suite) query(user memory.User, q digest.PendingQuery) digest.Pending {
 	s.Helper()
-	w, err := s.Digests.Waiting(s.Context(), user, q)
+	w, err := s.Digests.Pending(s.Context(), user, q)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -165,7 +165,7 @@ func (s *suite) query(user memory.User, q digest.WaitingQuery) digest.Waiting {
 }
 
 // contents are the texts of messages, in order.
-func contents(w digest.Waiting) string {
+func contents(w digest.Pending) string {
 	texts := make([]string, len(w.Messages))
 	for i, m := range w.Messages {
 		texts[i] = m.Content
@@ -173,7 +173,7 @@ func contents(w digest.Waiting) string {
 	return strings.Join(texts, " ")
 }
 
-func refs(w digest.Waiting) (refs []int64) {
+func refs(w digest.Pending) (refs []int64) {
 	for _, m := range w.Messages {
 		refs = append(refs, m.Ref)
 	}

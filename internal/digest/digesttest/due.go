@@ -174,11 +174,11 @@ func testMakeDue(s *suite) {
 func (s *suite) calls() storetest.Calls {
 	d := s.Digests
 	return storetest.Calls{
-		"Waiting": func(ctx context.Context) error {
-			_, err := d.Waiting(ctx, ann, digest.WaitingQuery{Limit: 1})
+		"Pending": func(ctx context.Context) error {
+			_, err := d.Pending(ctx, ann, digest.PendingQuery{Limit: 1})
 			return err
 		},
-		"CountWaiting": func(ctx context.Context) error { _, err := d.CountWaiting(ctx, ann, everything, t0, t0); return err },
+		"CountPending": func(ctx context.Context) error { _, err := d.CountPending(ctx, ann, everything, t0, t0); return err },
 		"Save":         func(ctx context.Context) error { return d.Save(ctx, s.contribution(chat(ann, "s"), finding("x", 0))) },
 		"Find":         func(ctx context.Context) error { _, err := d.Find(ctx, ann, everything, t0, t0); return err },
 		"Newest":       func(ctx context.Context) error { _, err := d.Newest(ctx, ann, everything, t0); return err },

@@ -203,7 +203,7 @@ var (
 	dayFile = lazyregexp.New(`^\d{4}-\d{2}-\d{2}\.md$`)
 	item    = lazyregexp.New(`^(?:[-*+]|\d+[.)])\s+(?:\[[ xX]\]\s+)?`)
 	comment = lazyregexp.New(`(?s)<!--.*?-->`)
-	fenced  = lazyregexp.New("(?ms)^(?:```|~~~).*?(?:^(?:```|~~~)\\s*$|\\z)") //nolint:gocritic // with m, ^ is the beginning of a line
+	fenced  = lazyregexp.New("(?ms)^(?:```|~~~).*?(?:^(?:```|~~~)\\s*$|\\z)")
 )
 
 // statements returns the lines and list items that a person wrote, without headings, comments, rules and code.

@@ -106,7 +106,7 @@ func films(keys ...string) []lists.Item {
 	return items
 }
 
-func (s *suite) put(p lists.Put) lists.PutDone {
+func (s *suite) put(p lists.Put) lists.PutResult {
 	s.Helper()
 	p.At, p.Limits = s.now, s.limits
 	done, err := s.store.Put(s.Context(), p)
@@ -117,12 +117,12 @@ func (s *suite) put(p lists.Put) lists.PutDone {
 }
 
 // manual puts what the scope's user asked for, into the default registry of the kind.
-func (s *suite) manual(scope memory.Scope, kind lists.Kind, items ...lists.Item) lists.PutDone {
+func (s *suite) manual(scope memory.Scope, kind lists.Kind, items ...lists.Item) lists.PutResult {
 	s.Helper()
 	return s.named(scope, kind, "", items...)
 }
 
-func (s *suite) named(scope memory.Scope, kind lists.Kind, list string, items ...lists.Item) lists.PutDone {
+func (s *suite) named(scope memory.Scope, kind lists.Kind, list string, items ...lists.Item) lists.PutResult {
 	s.Helper()
 	p := place(scope)
 	done := s.put(lists.Put{View: s.view(scope, kind, list), Mode: lists.Manual, Items: items, Place: &p})
@@ -132,7 +132,7 @@ func (s *suite) named(scope memory.Scope, kind lists.Kind, list string, items ..
 	return done
 }
 
-func (s *suite) scheduled(scope memory.Scope, kind lists.Kind, items ...lists.Item) lists.PutDone {
+func (s *suite) scheduled(scope memory.Scope, kind lists.Kind, items ...lists.Item) lists.PutResult {
 	s.Helper()
 	p := place(scope) // which must not matter
 	done := s.put(lists.Put{View: s.view(scope, kind, ""), Mode: lists.Scheduled, Items: items, Place: &p})

@@ -17,7 +17,7 @@ const (
 )
 
 // Values are the JSON objects and arrays of an answer, in order: alone, in a fence, between prose, after a byte
-// order mark or a passage of thinking, and with trailing commas.
+// order mark or a passage of thinking, with trailing commas, and with line ends in strings.
 func Values(answer string) ([]json.RawMessage, error) {
 	if len(answer) > maxBytes {
 		return nil, fmt.Errorf("it is %d bytes long, more than %d", len(answer), maxBytes)
@@ -44,7 +44,7 @@ func Values(answer string) ([]json.RawMessage, error) {
 		}
 		value := []byte(answer[i:end])
 		if !json.Valid(value) {
-			value = withoutTrailingCommas(value)
+			value = repaired(value)
 		}
 		if json.Valid(value) {
 			values = append(values, value)
@@ -83,8 +83,8 @@ func closing(s string, start int) int {
 	return -1
 }
 
-// withoutTrailingCommas drops the commas that stand before a closing bracket.
-func withoutTrailingCommas(value []byte) []byte {
+// repaired drops the commas that stand before a closing bracket, and escapes line ends and other control characters in strings.
+func repaired(value []byte) []byte {
 	out := make([]byte, 0, len(value))
 	inString := false
 	for i := 0; i < len(value); i++ {
@@ -96,6 +96,9 @@ func withoutTrailingCommas(value []byte) []byte {
 			c = value[i]
 		case c == '"':
 			inString = !inString
+		case inString && c < ' ':
+			out = fmt.Appendf(out, `\u%04x`, c)
+			continue
 		case !inString && c == ',':
 			if rest := bytes.TrimLeft(value[i+1:], " \t\r\n"); len(rest) > 0 && (rest[0] == '}' || rest[0] == ']') {
 				continue

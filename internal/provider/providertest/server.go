@@ -3,6 +3,7 @@
 package providertest
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -82,6 +83,7 @@ type Server struct {
 	input      int
 	output     int
 	digest     string // the answer for digests; "" means the default
+	extraction string // the answer for extractions; "" means the default
 	arrived    chan Request
 	closed     chan struct{}
 }
@@ -154,6 +156,13 @@ func (s *Server) Digest(answer string) {
 	s.digest = answer
 }
 
+// Extraction sets the text of the answer for every extraction.
+func (s *Server) Extraction(answer string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.extraction = answer
+}
+
 // Take sets the input and output tokens of each text model call; if both are 0, answers do not report them.
 func (s *Server) Take(input, output int) {
 	s.mu.Lock()
@@ -163,6 +172,15 @@ func (s *Server) Take(input, output int) {
 
 // Arrived delivers requests as they arrive.
 func (s *Server) Arrived() <-chan Request { return s.arrived }
+
+// NewMessages returns the part of a request about a dialogue that holds its new messages, without those before them. The whole request is
+// returned if it has no such part.
+func NewMessages(body []byte) []byte {
+	if at := bytes.LastIndex(body, []byte("New messages:")); at >= 0 {
+		return body[at:]
+	}
+	return body
+}
 
 // Requests returns the requests so far for a part.
 func (s *Server) Requests(part Part) (list []Request) {
@@ -202,8 +220,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		delete(s.limits, request.Part)
 	}
 	fault, dimensions, statement, digest := s.faults[request.Part], s.dimensions, s.statement, s.digest
-	input, output := s.input, s.output
-	idle := s.idle != "" && strings.Contains(request.Body, s.idle)
+	input, output, extraction := s.input, s.output, s.extraction
+	idle := s.idle != "" && strings.Contains(string(NewMessages([]byte(request.Body))), s.idle)
 	s.mu.Unlock()
 	s.arrived <- request
 
@@ -242,9 +260,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	case request.Part == Embedding:
 		answer = openAIEmbeddings(request.Body, dimensions)
 	case gemini:
-		answer = geminiText(textFor(request, statement, digest, fault, idle), fault, input, output)
+		answer = geminiText(textFor(request, statement, digest, extraction, fault, idle), fault, input, output)
 	default:
-		answer = openAIText(textFor(request, statement, digest, fault, idle), fault, input, output)
+		answer = openAIText(textFor(request, statement, digest, extraction, fault, idle), fault, input, output)
 	}
 	garble(w, answer, fault)
 }
@@ -297,7 +315,7 @@ func refuse(w http.ResponseWriter, gemini bool, fault Fault) {
 }
 
 // textFor returns the answer of a text model: the dialogue is worth remembering, and its statement is new.
-func textFor(request Request, statement, digest string, fault Fault, idle bool) string {
+func textFor(request Request, statement, digest, extraction string, fault Fault, idle bool) string {
 	part := request.Part
 	switch {
 	case fault == BrokenJSON:
@@ -312,6 +330,9 @@ func textFor(request Request, statement, digest string, fault Fault, idle bool) 
 	}
 	if part == Digest {
 		return `{"topics": ["tea"], "issues": [{"question": "How long does it steep?", "solution": "Three minutes.", "messages": ["m0", "m1"]}], "insights": []}`
+	}
+	if extraction != "" {
+		return extraction
 	}
 	if idle {
 		return `{"ops": []}`

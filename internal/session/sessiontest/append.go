@@ -66,7 +66,7 @@ func testAppendKeepsEveryByte(s *suite) {
 		{Role: memory.RoleSystem, Content: "be kind", Time: time.Date(9999, 12, 31, 23, 59, 59, 999_999_999, time.UTC)},
 	}
 	a := s.request(scope, slices.Clone(sent)...)
-	a.Withheld = []session.Withheld{session.NotWithheld, session.WithheldFailure, session.NotWithheld, session.NotWithheld}
+	a.Excluded = []session.Exclusion{session.NotExcluded, session.WithheldFailure, session.NotExcluded, session.NotExcluded}
 	s.do(a)
 	got := s.all(scope)
 	if len(got) != len(sent) {
@@ -74,7 +74,7 @@ func testAppendKeepsEveryByte(s *suite) {
 	}
 	for i, m := range got {
 		want := session.Message{
-			Message: sent[i], SessionID: "s1", Channel: scope.Channel, Position: int64(i + 1), ReceivedAt: t0, Withheld: a.Withheld[i],
+			Message: sent[i], SessionID: "s1", Channel: scope.Channel, Position: int64(i + 1), ReceivedAt: t0, Excluded: a.Excluded[i],
 		}
 		if !reflect.DeepEqual(m, want) {
 			s.Errorf("got  %+v\nwant %+v", m, want)

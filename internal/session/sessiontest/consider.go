@@ -91,7 +91,7 @@ func testNotDue(s *suite) {
 	a.Paused = map[string]bool{"ann": true}
 	s.do(a)
 	a = s.request(direct("ann", "withheld"), said("ann", "one"))
-	a.Withheld = []session.Withheld{session.WithheldFailure}
+	a.Excluded = []session.Exclusion{session.WithheldFailure}
 	s.do(a)
 	s.rules.MemorizeEvery = 0
 	s.add(direct("ann", "off"), many("ann", 3)...)
@@ -344,7 +344,7 @@ func withIDs(messages ...memory.Message) []memory.Message {
 func testRecord(s *suite) {
 	scope := lobby("ann", "")
 	r := s.record(scope, said("ann", "one"), answered("two"), said("ben", "three"), answered("failed"))
-	r.Withheld = []session.Withheld{session.NotWithheld, session.NotWithheld, session.NotWithheld, session.WithheldFailure}
+	r.Excluded = []session.Exclusion{session.NotExcluded, session.NotExcluded, session.NotExcluded, session.WithheldFailure}
 	c, done, err := s.store.Record(s.Context(), r)
 	if err != nil || !done.Created || done.Added != 4 || !slices.Equal(done.Positions, []int64{1, 2, 3, 4}) || done.Session.Unconsidered != 0 {
 		s.Fatalf("recorded %+v, %v", done, err)

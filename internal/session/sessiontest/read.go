@@ -144,7 +144,7 @@ func testWindow(s *suite) {
 	scope.AgentID = "nora"
 	system, tool := memory.Message{Role: memory.RoleSystem, Content: "system", Time: t0}, memory.Message{Role: memory.RoleTool, Content: "tool", Time: t0}
 	a := s.request(scope, said("ann", "one"), system, tool, answered("two"), answered("failed"), said("ann", "three"))
-	a.Withheld = []session.Withheld{4: session.WithheldFailure, 5: session.NotWithheld}
+	a.Excluded = []session.Exclusion{4: session.WithheldFailure, 5: session.NotExcluded}
 	s.do(a)
 	scope.AgentID = "olga"
 	s.add(scope, said("ann", "four"))

@@ -118,6 +118,7 @@ func testKeepsEverything(s *suite) {
 			Consider: &trace.ConsiderDetail{
 				ConsiderationID: "con_1", Attempt: 2, Messages: 3, State: memory.StatePending, Reason: "r", DecidedBy: "rules",
 				Changes: []memory.MemoryChange{{MemoryID: "mem_1", Action: memory.ActionAdded, Text: "Ann drinks tea."}},
+				Prompts: []trace.Prompt{{Part: "summary", Version: "0123456789ab", Known: 2, Earlier: 4}},
 			},
 		},
 		{

@@ -385,6 +385,8 @@ const (
 	MemoryAction_MEMORY_ACTION_WITHDRAWN MemoryAction = 6
 	// It was stored in quarantine, because the messages do not support it.
 	MemoryAction_MEMORY_ACTION_QUARANTINED MemoryAction = 7
+	// The user asked for something to be forgotten that no memory says. memory_id is empty.
+	MemoryAction_MEMORY_ACTION_NOT_FOUND MemoryAction = 8
 )
 
 // Enum value maps for MemoryAction.
@@ -398,6 +400,7 @@ var (
 		5: "MEMORY_ACTION_OUTDATED",
 		6: "MEMORY_ACTION_WITHDRAWN",
 		7: "MEMORY_ACTION_QUARANTINED",
+		8: "MEMORY_ACTION_NOT_FOUND",
 	}
 	MemoryAction_value = map[string]int32{
 		"MEMORY_ACTION_UNSPECIFIED":  0,
@@ -408,6 +411,7 @@ var (
 		"MEMORY_ACTION_OUTDATED":     5,
 		"MEMORY_ACTION_WITHDRAWN":    6,
 		"MEMORY_ACTION_QUARANTINED":  7,
+		"MEMORY_ACTION_NOT_FOUND":    8,
 	}
 )
 
@@ -904,9 +908,16 @@ type Consideration struct {
 	// When its state last changed.
 	UpdateTime *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
 	// What decided: "rules", or the model as "provider/model". Empty until decided.
-	DecidedBy     string `protobuf:"bytes,12,opt,name=decided_by,json=decidedBy,proto3" json:"decided_by,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	DecidedBy string `protobuf:"bytes,12,opt,name=decided_by,json=decidedBy,proto3" json:"decided_by,omitempty"`
+	// Why rules decided instead of the configured model. Empty if they did not.
+	FallbackReason string `protobuf:"bytes,13,opt,name=fallback_reason,json=fallbackReason,proto3" json:"fallback_reason,omitempty"`
+	// The changes that the model proposed and that were not made, with the reasons. For people to read.
+	DroppedChanges []string `protobuf:"bytes,14,rep,name=dropped_changes,json=droppedChanges,proto3" json:"dropped_changes,omitempty"`
+	// Whether the user asked to forget everything about them. The changes list the memories that were withdrawn. ForgetUser erases the
+	// rest.
+	ForgetEverything bool `protobuf:"varint,15,opt,name=forget_everything,json=forgetEverything,proto3" json:"forget_everything,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *Consideration) Reset() {
@@ -1021,6 +1032,27 @@ func (x *Consideration) GetDecidedBy() string {
 		return x.DecidedBy
 	}
 	return ""
+}
+
+func (x *Consideration) GetFallbackReason() string {
+	if x != nil {
+		return x.FallbackReason
+	}
+	return ""
+}
+
+func (x *Consideration) GetDroppedChanges() []string {
+	if x != nil {
+		return x.DroppedChanges
+	}
+	return nil
+}
+
+func (x *Consideration) GetForgetEverything() bool {
+	if x != nil {
+		return x.ForgetEverything
+	}
+	return false
 }
 
 // MemoryChange is what a consideration did to one memory.
@@ -1163,7 +1195,7 @@ const file_memsidecar_v1_memory_proto_rawDesc = "" +
 	"\x05quote\x18\x05 \x01(\tR\x05quote\x12\x16\n" +
 	"\x06reason\x18\x06 \x01(\tR\x06reason\x12\x1d\n" +
 	"\n" +
-	"decided_by\x18\a \x01(\tR\tdecidedBy\"\x94\x04\n" +
+	"decided_by\x18\a \x01(\tR\tdecidedBy\"\x93\x05\n" +
 	"\rConsideration\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12*\n" +
 	"\x05scope\x18\x02 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\x127\n" +
@@ -1180,7 +1212,10 @@ const file_memsidecar_v1_memory_proto_rawDesc = "" +
 	"\vupdate_time\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"updateTime\x12\x1d\n" +
 	"\n" +
-	"decided_by\x18\f \x01(\tR\tdecidedBy\"\xba\x01\n" +
+	"decided_by\x18\f \x01(\tR\tdecidedBy\x12'\n" +
+	"\x0ffallback_reason\x18\r \x01(\tR\x0efallbackReason\x12'\n" +
+	"\x0fdropped_changes\x18\x0e \x03(\tR\x0edroppedChanges\x12+\n" +
+	"\x11forget_everything\x18\x0f \x01(\bR\x10forgetEverything\"\xba\x01\n" +
 	"\fMemoryChange\x12\x1b\n" +
 	"\tmemory_id\x18\x01 \x01(\tR\bmemoryId\x123\n" +
 	"\x06action\x18\x02 \x01(\x0e2\x1b.memsidecar.v1.MemoryActionR\x06action\x12\x12\n" +
@@ -1227,7 +1262,7 @@ const file_memsidecar_v1_memory_proto_rawDesc = "" +
 	"\x1bCONSIDERATION_STATE_RUNNING\x10\x02\x12\"\n" +
 	"\x1eCONSIDERATION_STATE_REMEMBERED\x10\x03\x12\x1f\n" +
 	"\x1bCONSIDERATION_STATE_SKIPPED\x10\x04\x12\x1e\n" +
-	"\x1aCONSIDERATION_STATE_FAILED\x10\x05*\xf7\x01\n" +
+	"\x1aCONSIDERATION_STATE_FAILED\x10\x05*\x94\x02\n" +
 	"\fMemoryAction\x12\x1d\n" +
 	"\x19MEMORY_ACTION_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13MEMORY_ACTION_ADDED\x10\x01\x12\x1c\n" +
@@ -1236,7 +1271,8 @@ const file_memsidecar_v1_memory_proto_rawDesc = "" +
 	"\x15MEMORY_ACTION_UPDATED\x10\x04\x12\x1a\n" +
 	"\x16MEMORY_ACTION_OUTDATED\x10\x05\x12\x1b\n" +
 	"\x17MEMORY_ACTION_WITHDRAWN\x10\x06\x12\x1d\n" +
-	"\x19MEMORY_ACTION_QUARANTINED\x10\aB\xb8\x01\n" +
+	"\x19MEMORY_ACTION_QUARANTINED\x10\a\x12\x1b\n" +
+	"\x17MEMORY_ACTION_NOT_FOUND\x10\bB\xb8\x01\n" +
 	"\x11com.memsidecar.v1B\vMemoryProtoP\x01ZAgithub.com/memsidecar/memsidecar/proto/memsidecar/v1;memsidecarv1\xa2\x02\x03MXX\xaa\x02\rMemsidecar.V1\xca\x02\rMemsidecar\\V1\xe2\x02\x19Memsidecar\\V1\\GPBMetadata\xea\x02\x0eMemsidecar::V1b\x06proto3"
 
 var (

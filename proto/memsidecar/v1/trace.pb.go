@@ -590,7 +590,9 @@ type ConsiderTrace struct {
 	// What decided: "rules", or the model as "provider/model".
 	DecidedBy string `protobuf:"bytes,6,opt,name=decided_by,json=decidedBy,proto3" json:"decided_by,omitempty"`
 	// The changes made to memories.
-	Changes       []*MemoryChange `protobuf:"bytes,7,rep,name=changes,proto3" json:"changes,omitempty"`
+	Changes []*MemoryChange `protobuf:"bytes,7,rep,name=changes,proto3" json:"changes,omitempty"`
+	// The prompts that models were sent, in order. Empty when rules decided.
+	Prompts       []*TracePrompt `protobuf:"bytes,8,rep,name=prompts,proto3" json:"prompts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -674,6 +676,86 @@ func (x *ConsiderTrace) GetChanges() []*MemoryChange {
 	return nil
 }
 
+func (x *ConsiderTrace) GetPrompts() []*TracePrompt {
+	if x != nil {
+		return x.Prompts
+	}
+	return nil
+}
+
+// TracePrompt describes a prompt that a model was sent.
+type TracePrompt struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The part that the model does: "decision" or "summary".
+	Part string `protobuf:"bytes,1,opt,name=part,proto3" json:"part,omitempty"`
+	// The version of the prompt's constant parts and its template: 12 hexadecimal digits of their SHA-256.
+	Version string `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`
+	// Number of existing memories that were shown.
+	KnownMemoryCount int32 `protobuf:"varint,3,opt,name=known_memory_count,json=knownMemoryCount,proto3" json:"known_memory_count,omitempty"`
+	// Number of earlier messages of the conversation that were shown.
+	EarlierMessageCount int32 `protobuf:"varint,4,opt,name=earlier_message_count,json=earlierMessageCount,proto3" json:"earlier_message_count,omitempty"`
+	unknownFields       protoimpl.UnknownFields
+	sizeCache           protoimpl.SizeCache
+}
+
+func (x *TracePrompt) Reset() {
+	*x = TracePrompt{}
+	mi := &file_memsidecar_v1_trace_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TracePrompt) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TracePrompt) ProtoMessage() {}
+
+func (x *TracePrompt) ProtoReflect() protoreflect.Message {
+	mi := &file_memsidecar_v1_trace_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TracePrompt.ProtoReflect.Descriptor instead.
+func (*TracePrompt) Descriptor() ([]byte, []int) {
+	return file_memsidecar_v1_trace_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *TracePrompt) GetPart() string {
+	if x != nil {
+		return x.Part
+	}
+	return ""
+}
+
+func (x *TracePrompt) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *TracePrompt) GetKnownMemoryCount() int32 {
+	if x != nil {
+		return x.KnownMemoryCount
+	}
+	return 0
+}
+
+func (x *TracePrompt) GetEarlierMessageCount() int32 {
+	if x != nil {
+		return x.EarlierMessageCount
+	}
+	return 0
+}
+
 // ContextTrace has the details of a GetContext call.
 type ContextTrace struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -699,7 +781,7 @@ type ContextTrace struct {
 
 func (x *ContextTrace) Reset() {
 	*x = ContextTrace{}
-	mi := &file_memsidecar_v1_trace_proto_msgTypes[5]
+	mi := &file_memsidecar_v1_trace_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -711,7 +793,7 @@ func (x *ContextTrace) String() string {
 func (*ContextTrace) ProtoMessage() {}
 
 func (x *ContextTrace) ProtoReflect() protoreflect.Message {
-	mi := &file_memsidecar_v1_trace_proto_msgTypes[5]
+	mi := &file_memsidecar_v1_trace_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -724,7 +806,7 @@ func (x *ContextTrace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContextTrace.ProtoReflect.Descriptor instead.
 func (*ContextTrace) Descriptor() ([]byte, []int) {
-	return file_memsidecar_v1_trace_proto_rawDescGZIP(), []int{5}
+	return file_memsidecar_v1_trace_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ContextTrace) GetMaxMessages() int32 {
@@ -834,7 +916,7 @@ const file_memsidecar_v1_trace_proto_rawDesc = "" +
 	"\bposition\x18\x03 \x01(\x03R\bposition\x12\x14\n" +
 	"\x05score\x18\x04 \x01(\x01R\x05score\x12/\n" +
 	"\x05parts\x18\x05 \x01(\v2\x19.memsidecar.v1.ScorePartsR\x05parts\x12\x1a\n" +
-	"\breturned\x18\x06 \x01(\bR\breturned\"\xa0\x02\n" +
+	"\breturned\x18\x06 \x01(\bR\breturned\"\xd6\x02\n" +
 	"\rConsiderTrace\x12)\n" +
 	"\x10consideration_id\x18\x01 \x01(\tR\x0fconsiderationId\x12\x18\n" +
 	"\aattempt\x18\x02 \x01(\x05R\aattempt\x12#\n" +
@@ -843,7 +925,13 @@ const file_memsidecar_v1_trace_proto_rawDesc = "" +
 	"\x06reason\x18\x05 \x01(\tR\x06reason\x12\x1d\n" +
 	"\n" +
 	"decided_by\x18\x06 \x01(\tR\tdecidedBy\x125\n" +
-	"\achanges\x18\a \x03(\v2\x1b.memsidecar.v1.MemoryChangeR\achanges\"\xb5\x02\n" +
+	"\achanges\x18\a \x03(\v2\x1b.memsidecar.v1.MemoryChangeR\achanges\x124\n" +
+	"\aprompts\x18\b \x03(\v2\x1a.memsidecar.v1.TracePromptR\aprompts\"\x9d\x01\n" +
+	"\vTracePrompt\x12\x12\n" +
+	"\x04part\x18\x01 \x01(\tR\x04part\x12\x18\n" +
+	"\aversion\x18\x02 \x01(\tR\aversion\x12,\n" +
+	"\x12known_memory_count\x18\x03 \x01(\x05R\x10knownMemoryCount\x122\n" +
+	"\x15earlier_message_count\x18\x04 \x01(\x05R\x13earlierMessageCount\"\xb5\x02\n" +
 	"\fContextTrace\x12!\n" +
 	"\fmax_messages\x18\x01 \x01(\x05R\vmaxMessages\x12\x1b\n" +
 	"\tmax_turns\x18\x02 \x01(\x05R\bmaxTurns\x12\x1b\n" +
@@ -874,7 +962,7 @@ func file_memsidecar_v1_trace_proto_rawDescGZIP() []byte {
 }
 
 var file_memsidecar_v1_trace_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_memsidecar_v1_trace_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
+var file_memsidecar_v1_trace_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
 var file_memsidecar_v1_trace_proto_goTypes = []any{
 	(TraceKind)(0),                // 0: memsidecar.v1.TraceKind
 	(*Trace)(nil),                 // 1: memsidecar.v1.Trace
@@ -882,39 +970,41 @@ var file_memsidecar_v1_trace_proto_goTypes = []any{
 	(*RetrieveTrace)(nil),         // 3: memsidecar.v1.RetrieveTrace
 	(*TraceCandidate)(nil),        // 4: memsidecar.v1.TraceCandidate
 	(*ConsiderTrace)(nil),         // 5: memsidecar.v1.ConsiderTrace
-	(*ContextTrace)(nil),          // 6: memsidecar.v1.ContextTrace
-	(*Scope)(nil),                 // 7: memsidecar.v1.Scope
-	(*timestamppb.Timestamp)(nil), // 8: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 9: google.protobuf.Duration
-	(*Degradation)(nil),           // 10: memsidecar.v1.Degradation
-	(*ToolCall)(nil),              // 11: memsidecar.v1.ToolCall
-	(*ScoreParts)(nil),            // 12: memsidecar.v1.ScoreParts
-	(ConsiderationState)(0),       // 13: memsidecar.v1.ConsiderationState
-	(*MemoryChange)(nil),          // 14: memsidecar.v1.MemoryChange
+	(*TracePrompt)(nil),           // 6: memsidecar.v1.TracePrompt
+	(*ContextTrace)(nil),          // 7: memsidecar.v1.ContextTrace
+	(*Scope)(nil),                 // 8: memsidecar.v1.Scope
+	(*timestamppb.Timestamp)(nil), // 9: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 10: google.protobuf.Duration
+	(*Degradation)(nil),           // 11: memsidecar.v1.Degradation
+	(*ToolCall)(nil),              // 12: memsidecar.v1.ToolCall
+	(*ScoreParts)(nil),            // 13: memsidecar.v1.ScoreParts
+	(ConsiderationState)(0),       // 14: memsidecar.v1.ConsiderationState
+	(*MemoryChange)(nil),          // 15: memsidecar.v1.MemoryChange
 }
 var file_memsidecar_v1_trace_proto_depIdxs = []int32{
 	0,  // 0: memsidecar.v1.Trace.kind:type_name -> memsidecar.v1.TraceKind
-	7,  // 1: memsidecar.v1.Trace.scope:type_name -> memsidecar.v1.Scope
-	8,  // 2: memsidecar.v1.Trace.start_time:type_name -> google.protobuf.Timestamp
-	9,  // 3: memsidecar.v1.Trace.duration:type_name -> google.protobuf.Duration
-	10, // 4: memsidecar.v1.Trace.degraded:type_name -> memsidecar.v1.Degradation
+	8,  // 1: memsidecar.v1.Trace.scope:type_name -> memsidecar.v1.Scope
+	9,  // 2: memsidecar.v1.Trace.start_time:type_name -> google.protobuf.Timestamp
+	10, // 3: memsidecar.v1.Trace.duration:type_name -> google.protobuf.Duration
+	11, // 4: memsidecar.v1.Trace.degraded:type_name -> memsidecar.v1.Degradation
 	2,  // 5: memsidecar.v1.Trace.model_calls:type_name -> memsidecar.v1.ModelCall
-	11, // 6: memsidecar.v1.Trace.tool_calls:type_name -> memsidecar.v1.ToolCall
+	12, // 6: memsidecar.v1.Trace.tool_calls:type_name -> memsidecar.v1.ToolCall
 	3,  // 7: memsidecar.v1.Trace.retrieve:type_name -> memsidecar.v1.RetrieveTrace
 	5,  // 8: memsidecar.v1.Trace.consider:type_name -> memsidecar.v1.ConsiderTrace
-	6,  // 9: memsidecar.v1.Trace.context:type_name -> memsidecar.v1.ContextTrace
-	8,  // 10: memsidecar.v1.ModelCall.start_time:type_name -> google.protobuf.Timestamp
-	9,  // 11: memsidecar.v1.ModelCall.latency:type_name -> google.protobuf.Duration
+	7,  // 9: memsidecar.v1.Trace.context:type_name -> memsidecar.v1.ContextTrace
+	9,  // 10: memsidecar.v1.ModelCall.start_time:type_name -> google.protobuf.Timestamp
+	10, // 11: memsidecar.v1.ModelCall.latency:type_name -> google.protobuf.Duration
 	4,  // 12: memsidecar.v1.RetrieveTrace.candidates:type_name -> memsidecar.v1.TraceCandidate
-	8,  // 13: memsidecar.v1.RetrieveTrace.read_time:type_name -> google.protobuf.Timestamp
-	12, // 14: memsidecar.v1.TraceCandidate.parts:type_name -> memsidecar.v1.ScoreParts
-	13, // 15: memsidecar.v1.ConsiderTrace.state:type_name -> memsidecar.v1.ConsiderationState
-	14, // 16: memsidecar.v1.ConsiderTrace.changes:type_name -> memsidecar.v1.MemoryChange
-	17, // [17:17] is the sub-list for method output_type
-	17, // [17:17] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	9,  // 13: memsidecar.v1.RetrieveTrace.read_time:type_name -> google.protobuf.Timestamp
+	13, // 14: memsidecar.v1.TraceCandidate.parts:type_name -> memsidecar.v1.ScoreParts
+	14, // 15: memsidecar.v1.ConsiderTrace.state:type_name -> memsidecar.v1.ConsiderationState
+	15, // 16: memsidecar.v1.ConsiderTrace.changes:type_name -> memsidecar.v1.MemoryChange
+	6,  // 17: memsidecar.v1.ConsiderTrace.prompts:type_name -> memsidecar.v1.TracePrompt
+	18, // [18:18] is the sub-list for method output_type
+	18, // [18:18] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_memsidecar_v1_trace_proto_init() }
@@ -937,7 +1027,7 @@ func file_memsidecar_v1_trace_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_memsidecar_v1_trace_proto_rawDesc), len(file_memsidecar_v1_trace_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   6,
+			NumMessages:   7,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -21,6 +21,8 @@ import (
 type Sidecar struct {
 	Memories memsidecarv1.MemoryServiceClient
 	Sessions memsidecarv1.SessionServiceClient
+	Users    memsidecarv1.UserServiceClient
+	Admin    memsidecarv1.AdminServiceClient
 	// WaitIdle waits until the background work on past messages is done, so that every run finds the same.
 	WaitIdle func(context.Context) error
 	// Progress starts a progress display. step is called total times, then done.

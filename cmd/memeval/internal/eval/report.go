@@ -29,6 +29,7 @@ type Kind string
 const (
 	KindLoCoMo Kind = "locomo"
 	KindGate   Kind = "gate"
+	KindTalk   Kind = "talk"
 )
 
 // share records a share with six digits: more would depend on the order of addition.
@@ -178,8 +179,12 @@ func (c cells) row(head string, format string, names ...string) []string {
 func (r Report) Tables(earlier Report) []Table {
 	c := cells{r, earlier}
 	tables := c.locomo
-	if r.text(kindName) == string(KindGate) {
+	switch Kind(r.text(kindName)) {
+	case KindGate:
 		tables = c.gate
+	case KindTalk:
+		tables = c.talk
+	case KindLoCoMo:
 	}
 	return slices.DeleteFunc(tables(), func(t Table) bool { return len(t.Rows) == 0 })
 }

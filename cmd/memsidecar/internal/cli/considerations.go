@@ -118,7 +118,11 @@ func (s *screen) consideration(c *memsidecarv1.Consideration) {
 		"channel", channelName(c.GetScope()), "agent", c.GetScope().GetAgentId(), "session", c.GetScope().GetSessionId(),
 		"messages", c.GetMessageCount(), "attempts", c.GetAttemptCount(), "next attempt", date(c.GetNextAttemptTime()),
 		"accepted", date(c.GetCreateTime()), "changed", date(c.GetUpdateTime()), "decided by", c.GetDecidedBy(),
+		"rules because", c.GetFallbackReason(), "not done", strings.Join(c.GetDroppedChanges(), "; "),
 	)
+	if c.GetForgetEverything() {
+		s.fields("forget everything", "yes")
+	}
 	s.changes(c.GetChanges())
 }
 

@@ -296,6 +296,10 @@ func (s *screen) considerTrace(r *memsidecarv1.ConsiderTrace) {
 	s.heading("considered")
 	s.fields("consideration", r.GetConsiderationId(), "attempt", r.GetAttempt(), "messages", r.GetMessageCount(),
 		"outcome", stateCell(r.GetState()), "because", r.GetReason(), "decided by", r.GetDecidedBy())
+	for _, prompt := range r.GetPrompts() {
+		s.fields(prompt.GetPart()+" prompt", fmt.Sprintf("%s, with %s and %s", prompt.GetVersion(),
+			count(prompt.GetKnownMemoryCount(), "known memory", "known memories"), count(prompt.GetEarlierMessageCount(), "earlier message", "earlier messages")))
+	}
 	s.changes(r.GetChanges())
 }
 

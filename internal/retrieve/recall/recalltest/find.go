@@ -17,7 +17,7 @@ import (
 // testFind: people's and the bot's messages are found by a user's own words, unless they are withheld, and those of no other user.
 func testFind(s *suite) {
 	s.append(session.Append{
-		Scope: in(ann, "s"), Messages: []memory.Message{answer("tea withheld")}, Withheld: []session.Withheld{session.WithheldFailure},
+		Scope: in(ann, "s"), Messages: []memory.Message{answer("tea withheld")}, Excluded: []session.Exclusion{session.WithheldFailure},
 	})
 	s.say(in(ann, "s"), by(ann, "I drink green tea"), answer("Tea is healthy"), by(ann, "我对花生过敏"), answer("那就不吃花生酱"),
 		memory.Message{Role: memory.RoleSystem, Content: "tea system", Time: t0},
@@ -218,7 +218,7 @@ func testNeighbors(s *suite) {
 	s.say(in(ann, "s"), by(ann, "1"), answer("2"), memory.Message{Role: memory.RoleTool, Content: "3", Time: t0}, other, by(ann, "tea"),
 		memory.Message{Role: memory.RoleSystem, Content: "6", Time: t0}, answer("7"), by(ann, "8"), answer("9"))
 	s.append(session.Append{
-		Scope: in(ann, "s"), Messages: []memory.Message{answer("withheld")}, Withheld: []session.Withheld{session.WithheldFailure},
+		Scope: in(ann, "s"), Messages: []memory.Message{answer("withheld")}, Excluded: []session.Exclusion{session.WithheldFailure},
 	})
 	s.say(in(ann, "t"), by(ann, "elsewhere"))
 	s.settle()
@@ -295,7 +295,7 @@ func testLiftOwnOnly(s *suite) {
 	s.append(session.Append{
 		Scope:    in(ann, "t"),
 		Messages: []memory.Message{by(ann, "piano withheld"), by(ann, "next to it"), by(ann, "harp"), other, by(ann, "long ago")},
-		Withheld: []session.Withheld{0: session.WithheldFailure, 4: session.NotWithheld},
+		Excluded: []session.Exclusion{0: session.WithheldFailure, 4: session.NotExcluded},
 	})
 	s.settle()
 

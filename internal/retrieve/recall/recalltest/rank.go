@@ -26,7 +26,7 @@ type document struct {
 func documents(t *testing.T, sessions session.Store, user memory.User, sessionID string) (all []document) {
 	t.Helper()
 	for _, m := range messages(t, sessions, user, sessionID) {
-		if m.Withheld == session.NotWithheld && recall.Indexed(m.Role) {
+		if m.Excluded == session.NotExcluded && recall.Indexed(m.Role) {
 			all = append(all, document{m, recall.Terms(&m.Message)})
 		}
 	}
@@ -151,9 +151,9 @@ func testRankAsWithoutIndex(s *suite) {
 			list = append(list, m)
 		}
 		list[n/2].Role, list[n/2].Speaker, list[n/2].AgentID = memory.RoleTool, "", ""
-		withheld := make([]session.Withheld, n)
+		withheld := make([]session.Exclusion, n)
 		withheld[n/3] = session.WithheldFailure
-		s.append(session.Append{Scope: in(ann, "s"), Messages: list, Withheld: withheld})
+		s.append(session.Append{Scope: in(ann, "s"), Messages: list, Excluded: withheld})
 		s.say(in(bob, "b"), by(bob, "tea and more tea")) // stored between
 	}
 	compare := func() {

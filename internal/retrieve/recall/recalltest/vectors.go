@@ -84,7 +84,7 @@ func testVectors(s *suite) {
 		s.say(in(ann, "s"), by(ann, text), answer(" \n"), memory.Message{Role: memory.RoleTool, Content: "tool 0", Time: t0})
 	}
 	s.append(session.Append{
-		Scope: in(ann, "s"), Messages: []memory.Message{by(ann, "withheld 0")}, Withheld: []session.Withheld{session.WithheldFailure},
+		Scope: in(ann, "s"), Messages: []memory.Message{by(ann, "withheld 0")}, Excluded: []session.Exclusion{session.WithheldFailure},
 	})
 	s.say(in(bob, "b"), by(bob, "bob 0"))
 	s.wantTexts("embedded", s.embed(fingerprint, 100, ""), append(want, "bob 0")...)

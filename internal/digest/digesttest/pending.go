@@ -10,8 +10,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/session"
 )
 
-// testWaiting: the messages are of one session, that of the oldest one, and in order.
-func testWaiting(s *suite) {
+// testPending: the messages are of one session, that of the oldest one, and in order.
+func testPending(s *suite) {
 	s.say(chat(ann, "one"), 10, "a1", "a2")
 	s.say(chat(ann, "two"), 10, "b1")
 	s.append(request(chat(ann, "one"), 10, answered("a3"), said(ann, "a4")))
@@ -30,7 +30,7 @@ func testWaiting(s *suite) {
 	if m := w.Messages[2]; m.Role != memory.RoleAssistant || m.AgentID != "nora" {
 		s.Errorf("the answer is %+v", m)
 	}
-	s.want("limited", contents(s.query(ann, digest.WaitingQuery{ByItself: true, Limit: 2})), "a1 a2")
+	s.want("limited", contents(s.query(ann, digest.PendingQuery{ByItself: true, Limit: 2})), "a1 a2")
 
 	c := s.contribution(chat(ann, "one"))
 	c.Covers = refs(w)
@@ -39,13 +39,13 @@ func testWaiting(s *suite) {
 	s.want("the next session", contents(w)+" "+w.Scope.SessionID, "b1 two")
 }
 
-// testWaitingOfPeople: a message is pending only for its owner; messages of tools, paused or excluded ones are never pending.
-func testWaitingOfPeople(s *suite) {
+// testPendingByOwner: a message is pending only for its owner; messages of tools, paused or excluded ones are never pending.
+func testPendingByOwner(s *suite) {
 	a := request(scope(ann, lobby, "s"), 10, said(ann, "ann1"), said(ben, "ben1"), answered("to-ann"),
 		memory.Message{Role: memory.RoleTool, Content: "tool", Time: t0}, memory.Message{Role: memory.RoleSystem, Content: "system", Time: t0},
 		said(ann, "withheld"))
-	a.Withheld = make([]session.Withheld, len(a.Messages))
-	a.Withheld[len(a.Messages)-1] = session.WithheldFailure
+	a.Excluded = make([]session.Exclusion, len(a.Messages))
+	a.Excluded[len(a.Messages)-1] = session.WithheldFailure
 	a.Digests[ben.ID] = rule(10)
 	s.append(a)
 	s.append(session.Append{
@@ -62,14 +62,14 @@ func testWaitingOfPeople(s *suite) {
 	s.want("the other namespace", contents(s.waiting(elsewhere)), "")
 }
 
-// testWaitingWhenAsked: messages that came while digests were off, or as history, wait until a digest is asked for.
-func testWaitingWhenAsked(s *suite) {
+// testPendingWhenAsked: messages received while digests were off, or imported as history, stay pending until a digest is requested.
+func testPendingWhenAsked(s *suite) {
 	s.say(chat(ann, "s"), 0, "off")
 	settled := request(chat(ann, "s"), 10, said(ann, "history"))
 	settled.Settled = true
 	s.append(settled)
 	s.want("without being asked", contents(s.waiting(ann)), "")
-	asked := s.query(ann, digest.WaitingQuery{Limit: 10})
+	asked := s.query(ann, digest.PendingQuery{Limit: 10})
 	s.want("asked", contents(asked), "off history")
 	if got, next := s.due(t0.Add(24 * time.Hour)); got != "" || next != 0 {
 		s.Errorf("%q is due, the next after %s", got, next)
@@ -79,11 +79,11 @@ func testWaitingWhenAsked(s *suite) {
 	c := s.contribution(chat(ann, "s"))
 	c.Covers = refs(asked)
 	s.save(c)
-	s.want("asked", contents(s.query(ann, digest.WaitingQuery{Limit: 10})), "on")
+	s.want("asked", contents(s.query(ann, digest.PendingQuery{Limit: 10})), "on")
 }
 
-// testWaitingPeriod: a period includes its beginning and not its end. A time that is zero sets no bound.
-func testWaitingPeriod(s *suite) {
+// testPendingPeriod: a period includes its beginning and not its end. A time that is zero sets no bound.
+func testPendingPeriod(s *suite) {
 	a := request(chat(ann, "s"), 10)
 	for i := range 4 {
 		m := said(ann, fmt.Sprint("m", i))
@@ -104,7 +104,7 @@ func testWaitingPeriod(s *suite) {
 		{at(4), time.Time{}, ""},
 		{at(2), at(2), ""},
 	} {
-		w := s.query(ann, digest.WaitingQuery{From: test.from, Before: test.before, Limit: 10})
+		w := s.query(ann, digest.PendingQuery{From: test.from, Before: test.before, Limit: 10})
 		s.want(fmt.Sprintf("from %s before %s", test.from, test.before), contents(w), test.want)
 		s.wantCount(ann, everything, test.from, test.before, int64(len(w.Messages)))
 	}
@@ -112,12 +112,12 @@ func testWaitingPeriod(s *suite) {
 
 func (s *suite) wantCount(user memory.User, seen digest.Seen, from, before time.Time, want int64) {
 	s.Helper()
-	if n, err := s.Digests.CountWaiting(s.Context(), user, seen, from, before); err != nil || n != want {
+	if n, err := s.Digests.CountPending(s.Context(), user, seen, from, before); err != nil || n != want {
 		s.Errorf("%d messages of %v wait, %v, want %d", n, user, err, want)
 	}
 }
 
-func testCountWaiting(s *suite) {
+func testCountPending(s *suite) {
 	s.append(request(chat(ann, "dm"), 10, said(ann, "d1"), answered("d2")))
 	s.append(request(scope(ann, lobby, "g"), 10, said(ann, "g1"), said(ben, "of ben")))
 	s.say(scope(ann, memory.Channel{}, "u"), 0, "u1") // counts although it is read on request only

@@ -13,9 +13,9 @@ import (
 	"github.com/memsidecar/memsidecar/internal/queue"
 )
 
-// TestAway: while what every job needs is away, jobs are not tried for nothing: one at a time, when it may be asked again. When
-// it is back all go on at once, those too that had not been tried.
-func TestAway(t *testing.T) {
+// TestUnavailableDependencyLimitsProbes: while a dependency is unavailable, the pool probes it with one job at a time.
+// After recovery all jobs run, including those that were never tried.
+func TestUnavailableDependencyLimitsProbes(t *testing.T) {
 	bubble(t, func(b *bench) {
 		const openFor = 30 * time.Second
 		var mu sync.Mutex
@@ -31,7 +31,7 @@ func TestAway(t *testing.T) {
 			running++
 			most = max(most, running)
 			mu.Unlock()
-			time.Sleep(time.Second) // so that the others would be there, too
+			time.Sleep(time.Second) // long enough for other jobs to overlap
 			mu.Lock()
 			defer mu.Unlock()
 			running--
@@ -66,7 +66,7 @@ func TestAway(t *testing.T) {
 		time.Sleep(time.Hour)
 		mu.Lock()
 		if n := failed - before; n < 100 || n > int(time.Hour/openFor) || most != 1 {
-			b.Errorf("in an hour %d jobs were tried, %d at once", n, most)
+			b.Errorf("within an hour %d jobs were tried, %d simultaneously", n, most)
 		}
 		mu.Unlock()
 		set(true)
@@ -79,11 +79,11 @@ func TestAway(t *testing.T) {
 			}
 		}
 		if ended < len(ids)*3/4 { // the pauses of a few are not over
-			b.Errorf("%d of %d jobs have ended soon after it was back", ended, len(ids))
+			b.Errorf("%d of %d jobs ended soon after recovery", ended, len(ids))
 		}
 		mu.Lock()
 		if most > b.options.Workers {
-			b.Errorf("%d jobs ran at once", most)
+			b.Errorf("%d jobs ran simultaneously", most)
 		}
 		mu.Unlock()
 		time.Sleep(2 * b.options.BackoffMax)
