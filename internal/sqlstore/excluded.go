@@ -147,6 +147,14 @@ func forgetCauses(ctx context.Context, tx sqldb.Tx, userRow int64) error {
 	return err
 }
 
+// dropUser deletes the user's row, and the user from the exclusions.
+func dropUser(ctx context.Context, tx sqldb.Tx, userRow int64) error {
+	if err := forgetCauses(ctx, tx, userRow); err != nil {
+		return err
+	}
+	return DropUserRow(ctx, tx, userRow)
+}
+
 // renewSummaries deletes the summaries that cover messages excluded for a cause, invalidates running ones, and requests new ones. The
 // column summarize_at may be overwritten from the cache of sessions: then the next message makes the summary due.
 func renewSummaries(ctx context.Context, tx sqldb.Tx, userRow int64, cause string) error {

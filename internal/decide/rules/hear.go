@@ -37,18 +37,7 @@ func (r *Rules) hear(src *source, fallback string, earlier []*heard, classes map
 		}
 		switch asked {
 		case forgetAround:
-			h.forgotten = true
-			h.keepOut(src.index)
-			alone := first && src.piece(s.end, len(src.raw)).empty()
-			if alone && s.colon {
-				h.next = true
-				break
-			}
-			if alone && len(earlier) > 0 {
-				earlier[len(earlier)-1].forgotten = true
-				earlier[len(earlier)-1].keepOut(src.index)
-			}
-			r.takeBack(h, earlier, s, alone)
+			r.keepOutAround(h, earlier, s, first)
 		case forgetThis:
 			h.withheld = true
 			h.keepOut(src.index)
@@ -72,6 +61,23 @@ func (r *Rules) hear(src *source, fallback string, earlier []*heard, classes map
 		first = false
 	}
 	return h
+}
+
+// keepOutAround handles a request not to keep what stands around it: its message and, if it is alone there, the one before or, after a colon,
+// the one after.
+func (r *Rules) keepOutAround(h *heard, earlier []*heard, s sentence, first bool) {
+	h.forgotten = true
+	h.keepOut(h.source.index)
+	alone := first && h.source.piece(s.end, len(h.source.raw)).empty()
+	if alone && s.colon {
+		h.next = true
+		return
+	}
+	if n := len(earlier); alone && n > 0 {
+		earlier[n-1].forgotten = true
+		earlier[n-1].keepOut(h.source.index)
+	}
+	r.takeBack(h, earlier, s, alone)
 }
 
 // keepOut notes that a message asks not to keep this one.
