@@ -37,6 +37,30 @@ func TestCompare(t *testing.T) {
 	}
 }
 
+// TestUpdate: With UPDATE_DOCS=1 only what changed is written. Ids are kept, and ellipses that are not next to a change.
+func TestUpdate(t *testing.T) {
+	const written = "{\n id: con_1-a\n at: 2026-11-22T00:13:09.5Z\n …\n state: good\n trace: trc_1\n}"
+	const head = "{\n id: con_7\n at: 2027-01-01T10:00:00Z\n more\n"
+	for actual, want := range map[string]string{
+		head + " state: good\n trace: trc_2\n}":             written,
+		head + " state: good\n trace: trc_2,\n count: 1\n}": strings.Replace(written, "trc_1", "trc_1,\n count: 1", 1),
+		"new\n" + head + " state: good\n trace: trc_2\n}":   "new\n" + written,
+		head + " state: bad\n trace: trc_2\n}":              strings.Replace(written, "…\n state: good", "more\n state: bad", 1),
+	} {
+		n := &names{actual: map[string]string{}, written: map[string]string{}}
+		got := n.update(strings.Split(written, "\n"), strings.Split(actual, "\n"))
+		if !slices.Equal(got, strings.Split(want, "\n")) {
+			t.Errorf("%s\nbecomes\n%s\nwant\n%s", actual, strings.Join(got, "\n"), want)
+		}
+		if command := n.translate("get trc_1"); command != "get trc_2" {
+			t.Errorf("after\n%s\nthe next command is %q", actual, command)
+		}
+		if err := n.compare(got, strings.Split(actual, "\n")); err != nil {
+			t.Errorf("the new document does not have the output: %v", err)
+		}
+	}
+}
+
 // TestParse: The parser separates commands, their continuation lines and their output.
 func TestParse(t *testing.T) {
 	const text = "# A\n```\n$ one\n1\n\n$ two '{\n  x}' \\\n  y\n2\n22\n```\n$ no\n```\nno\n```\n"

@@ -39,16 +39,16 @@ func perform(t *testing.T, path string, begins ...string) {
 	changed := map[*command][]string{}
 	for _, c := range doc.commands {
 		out, failed := s.run(c.text)
-		if len(doc.output(c)) == 0 && os.Getenv("UPDATE_DOCS") == "" {
+		if len(doc.output(c)) == 0 {
 			if failed != nil {
 				t.Errorf("%s: %v\n%s", c.text, failed, strings.Join(out, "\n"))
 			}
 			continue
 		}
 		if err := s.names.compare(doc.output(c), out); err != nil {
-			changed[c] = s.names.rewrite(out)
+			changed[c] = s.names.update(doc.output(c), out)
 			if os.Getenv("UPDATE_DOCS") == "" {
-				t.Errorf("%s\nprints\n%s\n\n%v", c.text, strings.Join(out, "\n"), err)
+				t.Errorf("%s\nprints\n%s\n\n%v\n\nIf %s is to be changed, run this test with UPDATE_DOCS=1 as well", c.text, strings.Join(out, "\n"), err, path)
 			}
 		}
 	}

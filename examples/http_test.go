@@ -14,6 +14,11 @@ import (
 // TestCurl runs the commands of docs/http.md, as TestGRPCurl does.
 func TestCurl(t *testing.T) {
 	sidecartest.RequireTool(t, "curl")
+	for _, tool := range []string{"curl", "jq"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Fatalf("docs/http.md uses %s: install it (%v)", tool, err)
+		}
+	}
 	perform(t, "../docs/http.md", "$ curl", "$ memsidecar")
 }
 

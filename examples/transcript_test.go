@@ -101,6 +101,91 @@ func (n *names) rewrite(lines []string) []string {
 	return out
 }
 
+// update returns the output as a document shows it. Lines that did not change are kept as they are written, and so are ellipses, except
+// next to a change.
+func (n *names) update(written, actual []string) []string {
+	var kept []string  // the written lines without ellipses
+	var elided []bool  // whether there is an ellipsis before the line of that index
+	var marks []string // that ellipsis
+	elided, marks = append(elided, false), append(marks, "")
+	for _, line := range written {
+		if strings.TrimSpace(line) == "…" {
+			elided[len(kept)], marks[len(kept)] = true, line
+			continue
+		}
+		kept, elided, marks = append(kept, line), append(elided, false), append(marks, "")
+	}
+	var out []string
+	w, a := 0, 0
+	// gap writes what is between two lines that did not change.
+	gap := func(nextW, nextA int) {
+		n.pair(kept[w:nextW], actual[a:nextA])
+		if nextW == w && elided[w] {
+			out = append(out, marks[w])
+		} else {
+			out = append(out, n.rewrite(actual[a:nextA])...)
+		}
+	}
+	for _, match := range common(kept, actual) {
+		gap(match[0], match[1])
+		if n.learn(kept[match[0]], actual[match[1]]) != nil {
+			return n.rewrite(actual)
+		}
+		out = append(out, kept[match[0]])
+		w, a = match[0]+1, match[1]+1
+	}
+	gap(len(kept), len(actual))
+	return out
+}
+
+// pair pairs the ids of lines that changed, in their order, so that the commands below that use them still work.
+func (n *names) pair(written, actual []string) {
+	find := func(lines []string, known map[string]string) (ids []string) {
+		for _, id := range idPattern.FindAllString(strings.Join(lines, "\n"), -1) {
+			if _, ok := known[id]; !ok && !slices.Contains(ids, id) {
+				ids = append(ids, id)
+			}
+		}
+		return ids
+	}
+	unpaired := find(actual, n.written)
+	for _, id := range find(written, n.actual) {
+		kind, _, _ := strings.Cut(id, "_")
+		if i := slices.IndexFunc(unpaired, func(other string) bool { return strings.HasPrefix(other, kind+"_") }); i >= 0 {
+			n.actual[id], n.written[unpaired[i]] = unpaired[i], id
+			unpaired = slices.Delete(unpaired, i, i+1)
+		}
+	}
+}
+
+// common returns the positions of a longest common subsequence of lines.
+func common(a, b []string) (matches [][2]int) {
+	longest := make([][]int, len(a)+1) // of a[i:] and b[j:]
+	for i := range longest {
+		longest[i] = make([]int, len(b)+1)
+	}
+	for i, x := range slices.Backward(a) {
+		for j, y := range slices.Backward(b) {
+			longest[i][j] = max(longest[i+1][j], longest[i][j+1])
+			if normal(x) == normal(y) {
+				longest[i][j] = max(longest[i][j], longest[i+1][j+1]+1)
+			}
+		}
+	}
+	for i, j := 0, 0; i < len(a) && j < len(b); {
+		switch {
+		case normal(a[i]) == normal(b[j]) && longest[i][j] == longest[i+1][j+1]+1:
+			matches = append(matches, [2]int{i, j})
+			i, j = i+1, j+1
+		case longest[i+1][j] >= longest[i][j+1]:
+			i++
+		default:
+			j++
+		}
+	}
+	return matches
+}
+
 // learn pairs the ids of two lines that are otherwise equal. The same id must always be paired with the same one.
 func (n *names) learn(written, actual string) error {
 	a, b := idPattern.FindAllString(written, -1), idPattern.FindAllString(actual, -1)

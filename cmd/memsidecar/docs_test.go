@@ -47,7 +47,7 @@ func TestConfigurationPage(t *testing.T) {
 		return
 	}
 	if os.Getenv("UPDATE_DOCS") == "" {
-		t.Fatalf("%s is not what the program knows: run the command that is written in it", configurationPage)
+		t.Fatal("docs/configuration.md is not what the program knows: run UPDATE_DOCS=1 go test ./cmd/memsidecar -run TestConfigurationPage")
 	}
 	sidecartest.NoError(t, os.WriteFile(configurationPage, append(bytes.Clone([]byte(introduction+generatedFrom)), b.String()...), 0o644))
 }

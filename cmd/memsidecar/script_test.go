@@ -348,11 +348,11 @@ func TestEveryCommandHasATranscript(t *testing.T) {
 			}
 		}
 		if len(own) == 0 {
-			t.Errorf("memsidecar %s is in no transcript", command.Path())
+			t.Errorf("memsidecar %s is in no transcript: add it to one in %s", command.Path(), scripts)
 		}
 		for _, flag := range command.Flags {
 			if used := strings.Join(own, "\n"); !flag.Hidden && !strings.Contains(used, "--"+flag.Name) && len(own) > 0 && flag.Group == nil {
-				t.Errorf("memsidecar %s --%s is in no transcript", command.Path(), flag.Name)
+				t.Errorf("memsidecar %s --%s is in no transcript: add it to one in %s", command.Path(), flag.Name, scripts)
 			}
 		}
 		return next(nil)

@@ -73,7 +73,7 @@ func TestDefaults(t *testing.T) {
 	}
 	for _, s := range settingsOf(reflect.ValueOf(want)) {
 		if fix := outside(s.value, s.tags); fix != "" {
-			t.Errorf("the default of %s, %v: %s", s.key, s.value, fix)
+			t.Errorf("the default of %s, in defaults of config.go, is %v: %s", s.key, s.value, fix)
 		}
 	}
 }

@@ -41,7 +41,7 @@ rules:
 		t.Fatal(err)
 	}
 	if got != string(want) {
-		t.Errorf("the output differs from %s; to accept it, run the test with UPDATE_DOCS=1:\n%s", golden, got)
+		t.Errorf("the output differs from %s, which UPDATE_DOCS=1 go test ./internal/config -run TestWriteYAML writes; it is\n%s", golden, got)
 	}
 }
 
@@ -53,12 +53,14 @@ func TestReference(t *testing.T) {
 			t.Errorf("%+v has the name of another", k)
 		}
 		seen[k.Key], seen[k.Env] = true, true
-		if k.Doc == "" || k.Type == "" || strings.HasSuffix(k.Doc, ".") || strings.ContainsAny(k.Doc+k.Allowed+k.Default, "|\n") {
-			t.Errorf("%+v is not well described", k)
+		if k.Doc == "" {
+			t.Errorf("%s has no description: add one to keys.yaml", k.Key)
+		} else if k.Type == "" || strings.HasSuffix(k.Doc, ".") || strings.ContainsAny(k.Doc+k.Allowed+k.Default, "|\n") {
+			t.Errorf("%+v: a type is missing, the description ends with a full stop, or there is a | or a line break in it", k)
 		}
 		limited := k.Type == "integer" || k.Type == "number" || k.Type == "duration"
 		if limited && k.Allowed == "" && !strings.Contains(k.Doc, " to ") {
-			t.Errorf("%+v has no range", k)
+			t.Errorf("%s has no range: add the tags min and max to its field in config.go", k.Key)
 		}
 	}
 	for key := range keyDocs() {

@@ -86,6 +86,9 @@ func (e *Echoes) Check(ctx context.Context, t Transcript, s *memory.Statement) (
 	own, asked := t.grounds(s)
 	reply := echo.Acknowledge
 	for _, i := range own {
+		if !t.New(i) {
+			continue // its words were considered before; what counts is what the user says to it now
+		}
 		switch echo.ReplyOf(t.Dialogue.Messages[i].Content) {
 		case echo.Words:
 			return e.repeated(ctx, t, s, own)
@@ -180,26 +183,39 @@ func arranged(k memory.Kind) bool {
 // asked are those that the speaker answered.
 func (t Transcript) grounds(s *memory.Statement) (own, asked []int) {
 	var answered []int
-	last := -1
+	last, cites := -1, false
 	for i, m := range t.Dialogue.Messages {
 		cited := slices.Contains(s.MessageIDs, t.Ref(i))
 		switch {
 		case m.Role == memory.RoleAssistant && strings.TrimSpace(m.Content) != "":
 			last = i
-			if cited {
+			cites = cites || cited
+			if cited && !t.replied(i) {
 				asked = append(asked, i)
 			}
 		case cited && m.Role == memory.RoleUser && m.Speaker == t.Speaker:
 			own = append(own, i)
-			if last >= 0 && !slices.Contains(answered, last) {
+			if last >= 0 && t.New(i) && !t.replied(last) && !slices.Contains(answered, last) {
 				answered = append(answered, last)
 			}
 		}
 	}
-	if len(asked) == 0 {
+	if !cites {
 		asked = answered
 	}
 	return own, asked
+}
+
+// replied reports whether the speaker said yes to a message, or acknowledged it, in the last turns. A yes in the new messages means
+// something else.
+func (t Transcript) replied(message int) bool {
+	for i := message + 1; i < t.Earlier; i++ {
+		m := t.Dialogue.Messages[i]
+		if m.Role == memory.RoleUser && m.Speaker == t.Speaker && echo.ReplyOf(m.Content) != echo.Words {
+			return true
+		}
+	}
+	return false
 }
 
 // cite adds a message to the statement's citations, which stay in the order of the dialogue.

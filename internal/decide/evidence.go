@@ -92,10 +92,10 @@ func (e *exclusions) String() string {
 // checker returns a checker for statements that a model makes about the transcript. The known memories are numbered after the messages.
 func (t Transcript) checker(known []Known) *evidence.Checker {
 	names := []string{t.Dialogue.Scope.UserID, t.Dialogue.Scope.AgentID}
-	said := make([]evidence.Said, len(t.Dialogue.Messages))
+	var said []evidence.Said
 	for i := range t.Dialogue.Messages {
 		m := &t.Dialogue.Messages[i]
-		said[i] = t.said(m)
+		said = append(said, t.said(m))
 		names = append(names, m.Speaker, m.AgentID)
 	}
 	for i := range known { // numbered after the messages

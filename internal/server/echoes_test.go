@@ -203,7 +203,7 @@ func restated(prompt string) string {
 	}
 	thirdPerson := strings.NewReplacer("我", "用户", "你", "用户", "You're", "The user is", "You are", "The user is", "I am", "The user is",
 		"You ", "The user ", "you ", "the user ", "I ", "The user ")
-	statements := []any{}
+	ops := []any{}
 	for _, l := range lines {
 		var text string
 		if json.Unmarshal([]byte(l[3]), &text) != nil {
@@ -213,12 +213,13 @@ func restated(prompt string) string {
 			if s = strings.TrimSpace(thirdPerson.Replace(s)); s == "" {
 				continue
 			}
-			statements = append(statements, map[string]any{
-				"text": s, "kind": "fact", "importance": 0.5, "quote": "", "messages": append([]string{l[1]}, own...),
+			ops = append(ops, map[string]any{
+				"op": "add", "ids": []string{}, "text": s, "kind": "fact", "importance": 0.5, "about": "user", "holds": "now", "until": "",
+				"asked": false, "from": append([]string{l[1]}, own...),
 			})
 		}
 	}
-	answer, err := json.Marshal(map[string]any{"statements": statements})
+	answer, err := json.Marshal(map[string]any{"ops": ops})
 	if err != nil {
 		return fmt.Sprint(err)
 	}

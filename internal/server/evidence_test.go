@@ -74,8 +74,8 @@ func TestUnsupportedStatementIsWithheld(t *testing.T) {
 	t.Parallel()
 	p := providertest.Start(t, 8)
 	r := sidecartest.Serve(t, sidecartest.UseProvider("openai", p)...)
-	const query = "用户的女儿叫什么"
-	p.Say("用户的女儿叫小红")
+	const query = "用户的女儿几岁"
+	p.Say("用户的女儿7岁")
 	for _, released := range []bool{true, false} {
 		scope := sidecartest.Direct(fmt.Sprint("released: ", released))
 		c := r.Consider(t, scope, sidecartest.Said("我女儿今天上学了"))
@@ -83,7 +83,7 @@ func TestUnsupportedStatementIsWithheld(t *testing.T) {
 			t.Errorf("an unsupported statement is %s", c)
 		}
 		listed := r.Memories(t, scope)
-		if len(listed) != 1 || listed[0].GetState() != memsidecarv1.MemoryState_MEMORY_STATE_QUARANTINED || !strings.Contains(listed[0].GetQuarantineReason(), "小红") {
+		if len(listed) != 1 || listed[0].GetState() != memsidecarv1.MemoryState_MEMORY_STATE_QUARANTINED || !strings.Contains(listed[0].GetQuarantineReason(), "7") {
 			t.Fatalf("listed %v", listed)
 		}
 		if found := r.Texts(t, scope, query); len(found) > 0 {
@@ -92,9 +92,9 @@ func TestUnsupportedStatementIsWithheld(t *testing.T) {
 		if released {
 			sidecartest.Must(r.ReleaseMemory(t.Context(), &memsidecarv1.ReleaseMemoryRequest{Scope: scope, MemoryId: listed[0].GetId()}))(t)
 		} else {
-			r.Consider(t, scope, sidecartest.Said("我女儿小红今天上学了"))
+			r.Consider(t, scope, sidecartest.Said("我女儿七岁，今天上学了"))
 		}
-		if found := r.Texts(t, scope, query); !slices.Equal(found, []string{"用户的女儿叫小红"}) {
+		if found := r.Texts(t, scope, query); !slices.Equal(found, []string{"用户的女儿7岁"}) {
 			t.Errorf("released: %v, retrieved %q", released, found)
 		}
 	}

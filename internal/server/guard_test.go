@@ -30,7 +30,7 @@ func TestEveryCallHasItsLevel(t *testing.T) {
 				name := "/" + string(m.Parent().FullName()) + "/" + string(m.Name())
 				level, ok := requiredLevels[name]
 				if !ok {
-					t.Errorf("%s: add its level to requiredLevels", name)
+					t.Errorf("%s: add its level to requiredLevels in guard.go", name)
 				}
 				if want := map[bool]access.Level{true: access.Read, false: access.Write}[readOnlyCall.MatchString(string(m.Name()))]; ok &&
 					level < want {
@@ -43,7 +43,7 @@ func TestEveryCallHasItsLevel(t *testing.T) {
 	})
 	for name, is := range left {
 		if is {
-			t.Errorf("needed has %s, which is no call", name)
+			t.Errorf("requiredLevels in guard.go has %s, which is no call", name)
 		}
 	}
 }

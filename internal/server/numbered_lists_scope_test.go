@@ -62,7 +62,7 @@ func TestNumberedListsOfUsersStayApart(t *testing.T) {
 	r := sidecartest.Serve(t)
 	attempts := resultAttempts(r)
 	if want := sidecartest.MethodNames(&memsidecarv1.NumberedListService_ServiceDesc); len(attempts) != len(want) {
-		t.Fatalf("%d calls are tried, of %q", len(attempts), want)
+		t.Fatalf("%d calls are tried, of %q: add the others to resultAttempts", len(attempts), want)
 	}
 	victim := sidecartest.Direct("ann")
 	victim.SessionId, victim.ChannelId = "s", "dm"

@@ -279,7 +279,7 @@ func TestVisibilityOfEveryReadCall(t *testing.T) {
 	} {
 		for _, method := range sidecartest.MethodNames(service) {
 			if reads[method] == nil && strict[method] == nil && !slices.Contains(otherCalls, method) {
-				t.Errorf("%s is not tested: add it with its visibility", method)
+				t.Errorf("%s is not tested: add it to readCalls, strictCalls or otherCalls", method)
 			}
 		}
 	}

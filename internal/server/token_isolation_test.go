@@ -353,7 +353,7 @@ func TestTokenReachesOnlyItsNamespace(t *testing.T) {
 			}
 		}
 		if name := string(method.Name()); !tried[name] {
-			t.Errorf("%s is not tried with the other namespace's identifiers", name)
+			t.Errorf("%s is not tried: add an attempt with the other namespace's identifiers", name)
 		}
 	}
 	for _, method := range methods { // page tokens give no access either

@@ -94,7 +94,7 @@ func TestTextModelFaults(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range sidecartest.Protocols() {
 		for fault, want := range map[providertest.Fault]struct {
-			waits, rules bool
+			waits, falls bool // it waits for the model, or falls back to rules
 			words        string
 		}{
 			providertest.RateLimit:     {waits: true, words: "429"},
@@ -102,10 +102,10 @@ func TestTextModelFaults(t *testing.T) {
 			providertest.Hang:          {waits: true, words: "no answer within 1s"},
 			providertest.Reset:         {waits: true, words: "EOF"},
 			providertest.BadKey:        {waits: true, words: "401"},
-			providertest.BadRequest:    {rules: true, words: "400"},
-			providertest.BrokenJSON:    {rules: true, words: "JSON"},
-			providertest.NoCandidates:  {rules: true, words: "no answer"},
-			providertest.Blocked:       {rules: true, words: "refused to answer"},
+			providertest.BadRequest:    {falls: true, words: "400"},
+			providertest.BrokenJSON:    {falls: true, words: "JSON"},
+			providertest.NoCandidates:  {falls: true, words: "no answer"},
+			providertest.Blocked:       {falls: true, words: "refused to answer"},
 			providertest.UnknownFinish: {},
 		} {
 			for _, part := range []providertest.Part{providertest.Decision, providertest.Summary} {
@@ -134,10 +134,10 @@ func TestTextModelFaults(t *testing.T) {
 					case want.waits:
 						sidecartest.Eventually(t, "it waits with the error", func() bool { return strings.Contains(get().GetError(), want.words) })
 						sidecartest.Eventually(t, "the breaker opens", open)
-					case want.rules:
+					case want.falls:
 						sidecartest.Eventually(t, "rules decide", func() bool { return get().GetState() == sidecartest.Remembered })
-						if c := get(); c.GetDecidedBy() != "rules" || !strings.Contains(c.GetReason(), want.words) {
-							t.Errorf("%s decided because %q, want %q in it", c.GetDecidedBy(), c.GetReason(), want.words)
+						if c := get(); c.GetState() != sidecartest.Remembered || c.GetDecidedBy() != "rules" || !strings.Contains(c.GetFallbackReason(), want.words) {
+							t.Errorf("want it to be remembered by rules because of %q: %v", want.words, c)
 						}
 						if open() {
 							t.Error("an answer that cannot be used opened the breaker")
@@ -268,6 +268,9 @@ func TestAutomaticEmbeddingChoiceIsKept(t *testing.T) {
 	key := []string{"GEMINI_API_KEY=" + sidecartest.ProviderKey}
 	uses := func(r *sidecartest.Sidecar, want string) {
 		t.Helper()
+		if got := r.Component(t, "decision").GetImplementation(); got != "none" { // nothing chooses a gate by itself
+			t.Errorf("decision is done by %s", got)
+		}
 		for _, part := range []string{"embedding", "summary"} {
 			got := r.Component(t, part).GetImplementation()
 			if ok := strings.HasPrefix(got, want) || want == "local" && got == "rules"; !ok {

@@ -14,7 +14,7 @@ import (
 type Call struct {
 	At        time.Time     `json:"at"`
 	Namespace string        `json:"-"`               // empty for work of several namespaces, such as embedding after a change of model
-	Part      string        `json:"part"`            // "embedding", "decision", "summary", "reconcile" or "digest"
+	Part      string        `json:"part"`            // "embedding", "decision", "summary" or "digest"
 	Model     string        `json:"model"`           // "provider/model"
 	Error     string        `json:"error,omitempty"` // why it failed, or ""; adapters keep keys out of their errors
 	Latency   time.Duration `json:"latency"`

@@ -16,8 +16,7 @@ const (
 
 // Weights of languages are in words.
 const (
-	maxVote  = 30 // what one message counts at most: a pasted article is one utterance
-	tellsOwn = 3  // from how many words on a line shows that the speaker writes its language: "ok" shows nothing
+	maxVote = 30 // what one message counts at most: a pasted article is one utterance
 )
 
 func languageName(language string) string {
@@ -25,17 +24,6 @@ func languageName(language string) string {
 		return name
 	}
 	return "the language that the user writes"
-}
-
-// subject is how a statement begins.
-func subject(language string) string {
-	switch language {
-	case chinese:
-		return `"用户"`
-	case english:
-		return `"The user"`
-	}
-	return `the words for "the user" in that language`
 }
 
 // dominantLanguage is the language of most of what the speaker said. If those words show none ("666"), it is that of most of what users
@@ -68,33 +56,6 @@ func dominantLanguage(t decide.Transcript) string {
 		}
 	}
 	return lexical.Undetermined
-}
-
-// wrongLanguage reports whether a statement is in another language than the dialogue, where that can be told for certain:
-// in English although the dialogue is in a language of another script, or the other way round. Where one of the cited
-// messages has a line in the statement's language, its language is right.
-func wrongLanguage(statement, dialogue string, cited []string) bool {
-	certain := statement == english && ownScript(dialogue) || dialogue == english && ownScript(statement)
-	if !certain {
-		return false
-	}
-	for _, content := range cited {
-		for l := range prose(content) {
-			if lexical.Language(l) == statement && words(l) >= tellsOwn {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-// ownScript reports whether a language is written in another script than the Latin one.
-func ownScript(language string) bool {
-	switch language {
-	case chinese, "ja", "ko", "ru", "uk", "th", "ar", "fa", "he", "el", "hi":
-		return true
-	}
-	return false
 }
 
 // prose yields the lines of a message that are not fenced code. A long line counts by its beginning.

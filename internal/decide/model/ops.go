@@ -211,10 +211,10 @@ func (r *reader) op(g given) (op decide.Op, err error) {
 	if name == "" && len(g.list("ids", "id")) == 0 && g.text("text") != "" {
 		op.Action = decide.OpAdd
 	}
-	switch op.Action {
-	case "":
+	if op.Action == "" {
 		return op, fmt.Errorf("%q is none of add, update, same, forget and private", name)
-	case noChange:
+	}
+	if op.Action == noChange {
 		return op, nil
 	}
 	op.IDs = r.ids(g, op.Action)

@@ -275,7 +275,7 @@ func TestImportance(t *testing.T) {
 
 func TestKinds(t *testing.T) {
 	for written, want := range map[string]memory.Kind{
-		"偏好": memory.KindPreference, "Appointments": memory.KindAppointment, "todo": memory.KindTask, " Facts": memory.KindFact, "": memory.KindFact,
+		"偏好": memory.KindPreference, "Appointments": memory.KindAppointment, "todo": memory.KindTask, "Facts": memory.KindFact, "": memory.KindFact,
 	} {
 		if got := kindOf(written); got != want {
 			t.Errorf("%s is read as %s", written, got)

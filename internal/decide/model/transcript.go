@@ -89,7 +89,13 @@ func render(in decide.Input, maxChars int) (page, error) {
 			}
 		}
 	}
-	room := maxChars
+	p.choose(lines, newest, maxChars)
+	p.assemble(lines, t.Earlier, location)
+	return p, nil
+}
+
+// choose marks the lines that are shown: the speaker's newest, and the newest others that there is room for.
+func (p *page) choose(lines []string, newest, room int) {
 	if newest >= 0 {
 		p.shown[newest] = true
 		room -= utf8.RuneCountInString(lines[newest]) + 1
@@ -103,8 +109,6 @@ func render(in decide.Input, maxChars int) (page, error) {
 		}
 		p.shown[i] = true
 	}
-	p.assemble(lines, t.Earlier, location)
-	return p, nil
 }
 
 // assemble puts the known memories and the shown lines between their marks.

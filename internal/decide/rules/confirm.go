@@ -259,9 +259,23 @@ func swapPerson(s string) string {
 	return b.String()
 }
 
+// asksOpenly reports whether the assistant asks the speaker something that yes does not answer, and that is no offer and no question
+// about how they are.
+func asksOpenly(q piece) bool {
+	norm := strings.ToLower(q.norm)
+	if offerZH.MatchString(norm) || offerEN.MatchString(norm) || howAreYou.MatchString(norm) {
+		return false
+	}
+	return q.has("你", "您", "妳") && (questionWordZH.MatchString(q.norm) || q.has("还是")) ||
+		q.hasWord("you", "your", "you're", "u") && q.hasWord("what", "what's", "which", "where", "who", "whose", "when", "how", "or", "anything", "any")
+}
+
+// howAreYou matches questions about the moment.
+var howAreYou = lazyregexp.New(`\bhow (are|is|was|were|do|did) (you|your|it|that|things|everything)\b|how('s| is) |怎么样|感觉如何|还好吗|心情`)
+
 // answered keeps a short answer to the assistant's question about the speaker, "What's your name?" – "Bob."
 func (r *Rules) answered(q, answer piece, lang string, i int) *unit {
-	if !asksFactZH.MatchString(q.norm) && !asksFactEN.MatchString(q.norm) {
+	if !asksFactZH.MatchString(q.norm) && !asksFactEN.MatchString(q.norm) && !asksOpenly(q) {
 		return nil
 	}
 	g := r.grammarOf(languageOf(answer, lang))

@@ -142,7 +142,7 @@ func (s *Server) Say(statement string) {
 	s.statement = statement
 }
 
-// Ignore makes dialogues with these words not worth remembering.
+// Ignore makes dialogues with these words in the new messages not worth remembering.
 func (s *Server) Ignore(words string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

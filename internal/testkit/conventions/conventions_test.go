@@ -116,7 +116,7 @@ func TestNamedTestsExist(t *testing.T) {
 		}
 		for _, name := range names {
 			if !bytes.Contains(source.Bytes(), []byte("func "+name+"(")) {
-				t.Errorf("%s names %s, which is not there", document, name)
+				t.Errorf("%s names %s, which is not there: name the test that replaces it", document, name)
 			}
 		}
 	}

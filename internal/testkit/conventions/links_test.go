@@ -86,7 +86,7 @@ func TestReadmesAgree(t *testing.T) {
 		t.Fatal("a README is missing")
 	}
 	if len(english.headings) != len(chinese.headings) {
-		t.Errorf("%d headings, and %d in Chinese", len(english.headings), len(chinese.headings))
+		t.Errorf("README.md has %d headings, README.zh-CN.md has %d: change both", len(english.headings), len(chinese.headings))
 	}
 	for i := range min(len(english.headings), len(chinese.headings)) {
 		if english.headings[i] != chinese.headings[i] {
@@ -94,11 +94,11 @@ func TestReadmesAgree(t *testing.T) {
 		}
 	}
 	if len(english.blocks) != len(chinese.blocks) {
-		t.Fatalf("%d blocks of code, and %d in Chinese", len(english.blocks), len(chinese.blocks))
+		t.Fatalf("README.md has %d blocks of code, README.zh-CN.md has %d: change both", len(english.blocks), len(chinese.blocks))
 	}
 	for i, block := range english.blocks {
 		if a, b := commandsOf(block), commandsOf(chinese.blocks[i]); a != b {
-			t.Errorf("these commands differ:\n%s\n%s", a, b)
+			t.Errorf("these commands of README.md and README.zh-CN.md differ:\n%s\n%s", a, b)
 		}
 	}
 }

@@ -37,7 +37,7 @@ func TestDocumentedMessagesExist(t *testing.T) {
 				}
 				looked++
 				if !strings.Contains(said, part) {
-					t.Errorf("no message has %q", part)
+					t.Errorf("docs/troubleshooting.md quotes %q, which no message in the code has: correct the quotation, or write … for its variable parts", part)
 				}
 			}
 		}

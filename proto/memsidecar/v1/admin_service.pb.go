@@ -465,7 +465,7 @@ func (x *StorageStatus) GetPurgePendingSinceTime() *timestamppb.Timestamp {
 	return nil
 }
 
-// ModelsStatus is the status of the parts that can use a model: embedding, decision, summary, reconcile and digest.
+// ModelsStatus is the status of the parts that can use a model: embedding, decision, summary and digest.
 type ModelsStatus struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// One for each part.
@@ -534,7 +534,7 @@ func (x *ModelsStatus) GetEmbeddingProgress() *EmbeddingProgress {
 // ComponentStatus is the health of one part of the sidecar.
 type ComponentStatus struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The part: "storage", "embedding", "decision", "summary", "reconcile" or "digest".
+	// The part: "storage", "embedding", "decision", "summary" or "digest".
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// What does the work, for example "sqlite", "local/hashed-ngrams" or "rules".
 	Implementation string `protobuf:"bytes,2,opt,name=implementation,proto3" json:"implementation,omitempty"`
@@ -1057,7 +1057,7 @@ func (x *DailyUsage) GetCosts() []*Cost {
 // ModelUsage is what the calls of one model for one part cost.
 type ModelUsage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The part: "embedding", "decision", "summary", "reconcile" or "digest".
+	// The part: "embedding", "decision", "summary" or "digest".
 	Part string `protobuf:"bytes,1,opt,name=part,proto3" json:"part,omitempty"`
 	// The model, as "provider/model".
 	Model string `protobuf:"bytes,2,opt,name=model,proto3" json:"model,omitempty"`

@@ -286,7 +286,7 @@ func (*Trace_Context) isTrace_Detail() {}
 // ModelCall is one call of a model.
 type ModelCall struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The part that called it: "embedding", "decision", "summary", "reconcile" or "digest".
+	// The part that called it: "embedding", "decision", "summary" or "digest".
 	Part string `protobuf:"bytes,1,opt,name=part,proto3" json:"part,omitempty"`
 	// The model, as "provider/model".
 	Model string `protobuf:"bytes,2,opt,name=model,proto3" json:"model,omitempty"`

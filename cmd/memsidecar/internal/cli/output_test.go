@@ -118,3 +118,27 @@ func TestChangesNameMemoriesAndReasons(t *testing.T) {
 		t.Errorf("shown is\n%s\nwant\n%s", got, want)
 	}
 }
+
+// TestConsiderationSaysWhatWasNotDone: Why rules decided, what was dropped, and a request to forget everything or nothing are shown.
+func TestConsiderationSaysWhatWasNotDone(t *testing.T) {
+	var out bytes.Buffer
+	(&screen{w: &out}).consideration(&memsidecarv1.Consideration{
+		Id: "con_1", DecidedBy: "rules", FallbackReason: "the model refused", DroppedChanges: []string{"ops[0]: a", "ops[1]: b"}, ForgetEverything: true,
+		Changes: []*memsidecarv1.MemoryChange{{Action: memsidecarv1.MemoryAction_MEMORY_ACTION_NOT_FOUND, Text: "the oboe"}},
+	})
+	for _, want := range []string{
+		"decided by     rules\n", "rules because  the model refused\n", "not done       ops[0]: a; ops[1]: b\n", "forget everything  yes\n",
+		"not found          the oboe",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is not in\n%s", want, out.String())
+		}
+	}
+	out.Reset()
+	(&screen{w: &out}).consideration(&memsidecarv1.Consideration{Id: "con_2"})
+	for _, word := range []string{"rules because", "not done", "forget everything"} {
+		if strings.Contains(out.String(), word) {
+			t.Errorf("%q is in\n%s", word, out.String())
+		}
+	}
+}

@@ -188,12 +188,18 @@ func TestTraceShowsModelCalls(t *testing.T) {
 				Attempt:         2,
 				MessageCount:    3,
 				State:           memsidecarv1.ConsiderationState_CONSIDERATION_STATE_PENDING,
+				Prompts: []*memsidecarv1.TracePrompt{
+					{Part: "decision", Version: "0123456789ab", KnownMemoryCount: 1},
+					{Part: "summary", Version: "ba9876543210", KnownMemoryCount: 2, EarlierMessageCount: 1},
+				},
 			},
 		},
 	}, nil)
 	for _, want := range []string{
 		"OpenTelemetry  4bf92f3577b34da6a3ce929d0e0e4736\n", "took           1.23s\n", "error          the model refused\n",
 		"degraded       embedding: too slow\n", "user           none\n", "attempt        2\n", "outcome        pending\n",
+		"decision prompt  0123456789ab, with 1 known memory and 0 earlier messages\n",
+		"summary prompt  ba9876543210, with 2 known memories and 1 earlier message\n",
 		"  2ms  decision   gemini/flash      812ms        321          45  ok\n", "   1s  embedding  gemini/embedding  340µs          0   " +
 			"        0  429\n",
 		`sys_monitor  {"metric": "cpu"}  3.0%\u{1b}[2J  success  500ms`,
