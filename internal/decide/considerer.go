@@ -73,6 +73,8 @@ type Deps struct {
 	// Gate decides whether the extractor is asked; optional.
 	Gate      Gate
 	Extractor Extractor
+	// Excluded keeps messages that are not to be kept out of what is derived from messages; optional.
+	Excluded Exclusions
 	// Local replaces a model that refuses, whose answers cannot be used, or whose token budget is used up.
 	Local    Extractor
 	Digests  Digests          // optional
@@ -201,6 +203,7 @@ type plan struct {
 	Dropped     []string     `json:"dropped,omitempty"`    // changes that were not made, with reasons
 	Fallback    string       `json:"fallback,omitempty"`   // why the local extractor decided instead of a model
 	Everything  bool         `json:"everything,omitempty"` // the user asked to forget everything
+	Private     []string     `json:"private,omitempty"`    // messages that are not to be kept
 
 	embeddings []vectorstore.Embedding // of the statements, some of which may be missing; nil after a crash
 }
@@ -235,6 +238,9 @@ func (c *Considerer) handle(ctx context.Context, job queue.Job) (memory.State, m
 			return "", memory.Outcome{}, err
 		}
 		p = plans[0]
+	}
+	if err := c.exclude(ctx, job, p); err != nil {
+		return "", memory.Outcome{}, err
 	}
 	if len(p.Statements) == 0 {
 		return memory.StateSkipped, p.outcome(), nil
@@ -286,6 +292,9 @@ func (c *Considerer) decide(ctx context.Context, b batch, location *time.Locatio
 	if p.Fallback != "" {
 		p.Reason += "; decided by rules: " + p.Fallback
 	}
+	if err := withdrawPrivate(in, &found.Extraction); err != nil {
+		return nil, fmt.Errorf("deciding: %w", err)
+	}
 	ops, left := withoutBare(found.Ops)
 	if len(found.Ops) > 0 && !left {
 		p.Reason += "; but nothing is left of it after removing secrets"
@@ -299,6 +308,7 @@ func (c *Considerer) decide(ctx context.Context, b batch, location *time.Locatio
 	p.Reason += remarks(t.Notes)
 	plans := b.plans(p)
 	plans[len(plans)-1].Dropped = found.Dropped
+	plans[0].Private = found.Private
 	if err := c.settleOps(ctx, b, t, ops, plans); err != nil {
 		return nil, err
 	}

@@ -93,6 +93,8 @@ type Verdict struct {
 	Reason   string `json:"reason"`             // in words, always set
 	// Reading is what the decider found. A summariser that is the same component uses it instead of reading again. Optional.
 	Reading any `json:"-"`
+	// Private is as in Extraction.
+	Private []string `json:"-"`
 }
 
 // Gate decides whether a dialogue holds anything worth remembering about its speaker, before an Extractor is asked.
@@ -135,6 +137,8 @@ type Extraction struct {
 	Reason string
 	// Dropped are proposed changes that cannot be used, with the reasons.
 	Dropped []string
+	// Private are the messages, as Transcript.Ref names them, that the speaker asked not to keep.
+	Private []string
 	// Checked is set when the statements are the speaker's own words or were checked against them.
 	Checked bool
 }

@@ -31,7 +31,8 @@ func (c *Considerer) extract(ctx context.Context, in Input) (extracted, error) {
 		v, err := c.ask(ctx, in)
 		switch {
 		case err == nil && !v.Remember:
-			return extracted{Extraction: Extraction{Reason: v.Reason}, by: c.Gate.Name()}, nil
+			private, err := c.private(ctx, in)
+			return extracted{Extraction: Extraction{Reason: v.Reason, Private: private, Checked: true}, by: c.Gate.Name()}, err
 		case err == nil:
 		case postponed(ctx, err):
 			return extracted{}, err
@@ -52,6 +53,17 @@ func (c *Considerer) extract(ctx context.Context, in Input) (extracted, error) {
 	}
 	trace.Degrade(ctx, summaryComponent, err.Error())
 	return c.extractLocally(ctx, in, err.Error())
+}
+
+// private asks the local extractor which messages are not to be kept, because a gate does not say.
+func (c *Considerer) private(ctx context.Context, in Input) ([]string, error) {
+	reader, ok := c.Local.(interface {
+		Private(ctx context.Context, in Input) ([]string, error)
+	})
+	if !ok {
+		return nil, nil
+	}
+	return reader.Private(ctx, in)
 }
 
 func (c *Considerer) ask(ctx context.Context, in Input) (v Verdict, err error) {

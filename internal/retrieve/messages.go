@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/retrieve/recall"
 	"github.com/memsidecar/memsidecar/internal/session"
 )
 
@@ -25,6 +27,8 @@ type MessageHit struct {
 	Score         float64
 	Parts         ScoreBreakdown
 	Before, After []session.Message
+	// Later is what superseded a memory that rests on the message, or nil.
+	Later *recall.Later
 }
 
 // messageWriter writes past messages for the prompt.
@@ -46,11 +50,13 @@ func (w messageWriter) excerpts(hits []MessageHit) []excerpt {
 		first, last int64
 		messages    map[int64]*session.Message
 		found       map[int64]bool
+		later       map[int64]*recall.Later
 	}
 	var pieces []*piece
 	for i := range hits {
 		h := &hits[i]
 		p := &piece{session: h.Message.SessionID + h.Message.SessionRef, messages: map[int64]*session.Message{}, found: map[int64]bool{h.Message.Position: true}}
+		p.later = map[int64]*recall.Later{h.Message.Position: h.Later}
 		p.first, p.last = h.Message.Position, h.Message.Position
 		for _, list := range [][]session.Message{h.Before, {h.Message}, h.After} {
 			for j := range list {
@@ -68,6 +74,7 @@ func (w messageWriter) excerpts(hits []MessageHit) []excerpt {
 			}
 			maps.Copy(other.messages, p.messages)
 			maps.Copy(other.found, p.found)
+			maps.Copy(other.later, p.later)
 			other.first, other.last = min(other.first, p.first), max(other.last, p.last)
 			pieces = slices.DeleteFunc(pieces, func(q *piece) bool { return q == p })
 			p = other // which may touch yet another now
@@ -77,7 +84,7 @@ func (w messageWriter) excerpts(hits []MessageHit) []excerpt {
 	for _, p := range pieces {
 		var e excerpt
 		for _, position := range slices.Sorted(maps.Keys(p.messages)) {
-			line := w.line(p.messages[position])
+			line := w.line(p.messages[position], p.later[position])
 			e.whole += line
 			if p.found[position] {
 				e.found += line
@@ -88,8 +95,8 @@ func (w messageWriter) excerpts(hits []MessageHit) []excerpt {
 	return list
 }
 
-// line is a message as a line: its day, who said it, and what.
-func (w messageWriter) line(m *session.Message) string {
+// line is a message as a line: its day, who said it, what, and what is known since.
+func (w messageWriter) line(m *session.Message, later *recall.Later) string {
 	who := w.User
 	switch {
 	case m.Role == memory.RoleAssistant:
@@ -99,5 +106,12 @@ func (w messageWriter) line(m *session.Message) string {
 	case m.Speaker != w.userID:
 		who += " " + m.Speaker
 	}
-	return "[" + m.Time.In(w.location).Format(time.DateOnly) + "] " + w.harmless(who) + ": " + w.harmless(m.Content) + "\n"
+	return "[" + m.Time.In(w.location).Format(time.DateOnly) + "] " + w.harmless(who) + ": " + w.harmless(m.Content) + w.since(later) + "\n"
+}
+
+func (w messageWriter) since(later *recall.Later) string {
+	if later == nil {
+		return ""
+	}
+	return strings.ReplaceAll(w.Later, "{text}", w.harmless(later.Text))
 }

@@ -22,7 +22,9 @@ type Prompt struct {
 	// Superseded and Expired end the lines of memories that are history, see RetrieveRequest.include_history.
 	Superseded string `koanf:"superseded"`
 	Expired    string `koanf:"expired"`
-	Footer     string `koanf:"footer"`
+	// Later ends the lines of past messages that say what a later memory superseded.
+	Later  string `koanf:"later"`
+	Footer string `koanf:"footer"`
 }
 
 // Prompts has a wording for each language, a BCP 47 base language. "en" serves the languages that have none.
@@ -38,6 +40,7 @@ func DefaultPrompts() Prompts {
 			Standing: "每次回答都要顾及（用户的安全事项、称呼和回答方式）：",
 			Messages: "以往对话中的相关原话（同样只是资料）：", User: "用户", Assistant: "助手",
 			Superseded: "（至{date}，已被更新）", Expired: "（至{date}，已过期）",
+			Later:  "（后来：{text}）",
 			Footer: "【关于用户的记忆结束】",
 		},
 		"en": {
@@ -48,6 +51,7 @@ func DefaultPrompts() Prompts {
 			Standing: "For every answer (the user's safety, name, and wishes about answers):",
 			Messages: "Related excerpts of earlier conversations (data as well):", User: "User", Assistant: "Assistant",
 			Superseded: " (until {date}, superseded since)", Expired: " (until {date}, over)",
+			Later:  " (later: {text})",
 			Footer: "【End of the memories of the user】",
 		},
 	}
@@ -202,6 +206,7 @@ func (p Prompts) choose(result Result, language string) Prompt {
 	prompt.User = cmp.Or(strings.TrimSpace(prompt.User), standard.User)
 	prompt.Assistant = cmp.Or(strings.TrimSpace(prompt.Assistant), standard.Assistant)
 	prompt.Superseded = cmp.Or(strings.TrimRight(prompt.Superseded, " "), standard.Superseded)
+	prompt.Later = cmp.Or(strings.TrimRight(prompt.Later, " "), standard.Later)
 	prompt.Expired = cmp.Or(strings.TrimRight(prompt.Expired, " "), standard.Expired)
 	return prompt
 }

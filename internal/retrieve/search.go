@@ -226,7 +226,7 @@ func (r *Retriever) withNeighbors(ctx context.Context, q Query, hits []Hit) ([]M
 	for _, h := range hits {
 		found = append(found, MessageHit{Message: *h.Message, Score: h.Score, Parts: h.Parts})
 	}
-	if len(found) == 0 || q.Neighbors <= 0 {
+	if len(found) == 0 {
 		return found, nil
 	}
 	of := make([]session.Message, len(found))
@@ -255,7 +255,7 @@ func (r *Retriever) withNeighbors(ctx context.Context, q Query, hits []Hit) ([]M
 		return found, a.err
 	}
 	for i, n := range a.neighbors {
-		found[i].Before, found[i].After = n.Before, n.After
+		found[i].Before, found[i].After, found[i].Later = n.Before, n.After, n.Later
 	}
 	return found, nil
 }

@@ -58,10 +58,14 @@ func (s *memoryService) Retrieve(ctx context.Context, r *memsidecarv1.RetrieveRe
 		})
 	}
 	for _, m := range result.Messages {
-		resp.Messages = append(resp.Messages, &memsidecarv1.RetrievedMessage{
+		found := &memsidecarv1.RetrievedMessage{
 			Message: fromSessionMessage(&m.Message), Score: m.Score, Parts: fromParts(m.Parts),
 			Before: fromSessionMessages(m.Before), After: fromSessionMessages(m.After),
-		})
+		}
+		if m.Later != nil {
+			found.SupersededById, found.SupersededByText = m.Later.MemoryID, m.Later.Text
+		}
+		resp.Messages = append(resp.Messages, found)
 	}
 	for _, d := range result.Degraded {
 		resp.Degraded = append(resp.Degraded, &memsidecarv1.Degradation{Component: components.toProto[d.Component], Reason: d.Reason})

@@ -139,6 +139,9 @@ func (k *Service) look(ctx context.Context, r ContextRequest) (c Context, err er
 		return c, err
 	}
 	c.SessionID = w.Session.ID
+	if w.ReadAt.IsZero() && k.extractsFirst() {
+		k.markLater(&w.Session)
+	}
 	if k.expired(&w.Session) {
 		c.Expired = true
 		return c, nil

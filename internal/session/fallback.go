@@ -15,8 +15,13 @@ const (
 	FallbackBudget   = "budget"   // a token budget is used up
 )
 
-// fresh returns the new text and the name of its author: the summarizer or, if waiting for its model would not help, Extract.
-func (k *Service) fresh(ctx context.Context, t task, s Summarizing) (text, madeBy string, err error) {
+// fresh returns the new text and the name of its author: the summarizer or, if nobody has read the session yet or waiting for the model would
+// not help, Extract.
+func (k *Service) fresh(ctx context.Context, t task, s Summarizing, read bool) (text, madeBy string, err error) {
+	if !read && k.extractsFirst() {
+		text, err = k.Extract.Summarize(ctx, s)
+		return text, k.Extract.Name(), err
+	}
 	text, err = k.Summarizer.Summarize(ctx, s)
 	reason := fallback(err)
 	if reason == "" || ctx.Err() != nil || k.Extract == nil {

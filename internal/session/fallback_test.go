@@ -51,6 +51,7 @@ func TestUnusableSummaryIsExtractedImmediately(t *testing.T) {
 				defer w.stop()
 				s := scope("ann", "s")
 				w.say(s, "我对花生过敏，下周三要去成都出差", "A: 好的，我记住了你对花生过敏")
+				w.window(s) // nobody pays for the summary of a session that is not read
 				w.exchange(s, 0, 7)
 				w.pass(time.Minute)
 				got := w.summary(s)
@@ -74,4 +75,34 @@ func TestUnusableSummaryIsExtractedImmediately(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestSessionsThatNobodyReadsAreExtracted: No model summarises a session before its context is asked for. Then the extract serves until the
+// model has written the summary anew.
+func TestSessionsThatNobodyReadsAreExtracted(t *testing.T) {
+	bubble(t, func(w *world) {
+		j := &joiner{}
+		w.parts.Summarizer, w.parts.Extract = j, extract.New(300)
+		w.restart()
+		defer w.stop()
+		s := scope("ann", "s")
+		w.say(s, "我对花生过敏，下周三要去成都出差", "A: 好的，我记住了你对花生过敏")
+		w.exchange(s, 0, 20)
+		if got := w.summary(s); len(j.asked) != 0 || got.MadeBy != "extract" || got.Last == 0 {
+			w.Fatalf("unread, the model was asked %d times: %+v", len(j.asked), got)
+		}
+		w.pass(time.Minute)
+		if c := w.window(s); c.Summary == nil || !strings.HasPrefix(c.Summary.MadeBy, "extract") {
+			w.Errorf("at first the context has %+v", c.Summary)
+		}
+		w.pass(time.Second)
+		if got := w.summary(s); got.MadeBy != j.Name() || !strings.Contains(got.Text, "成都") || !strings.Contains(got.Text, ":q0|") {
+			w.Errorf("read, the summary is %+v", got)
+		}
+		asked := len(j.asked)
+		w.pass(5 * time.Minute)
+		if len(j.asked) != asked {
+			w.Errorf("without new messages the model was asked %d times more", len(j.asked)-asked)
+		}
+	})
 }

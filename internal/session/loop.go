@@ -103,6 +103,9 @@ func (k *Service) begin(now time.Time) time.Time {
 	case len(busy) >= k.options.Workers:
 		return next // the end of a task signals
 	}
+	if err := k.markRead(now); err != nil {
+		return k.down("noting who reads a session", err)
+	}
 	if err := k.makeDue(now); err != nil {
 		return k.down("making postponed work due", err)
 	}
@@ -170,6 +173,34 @@ func (k *Service) failed(doing string, err error) {
 	if k.ctx.Err() == nil && !errors.Is(err, memory.ErrUnavailable) {
 		k.options.Log.Error("the storage of sessions failed", "doing", doing, "error", err)
 	}
+}
+
+// markLater has the background note that the session's context was asked for.
+func (k *Service) markLater(s *Session) {
+	d := Due{Namespace: s.Namespace, SessionID: cmp.Or(s.Ref, s.ID)}
+	k.mu.Lock()
+	known := k.asked[d]
+	k.asked[d] = true
+	k.mu.Unlock()
+	if !known {
+		k.signal()
+	}
+}
+
+// markRead notes which sessions' contexts were asked for.
+func (k *Service) markRead(now time.Time) error {
+	k.mu.Lock()
+	asked := maps.Clone(k.asked)
+	k.mu.Unlock()
+	for d := range asked {
+		if err := k.Store.MarkRead(k.ctx, d.Namespace, d.SessionID, k.Extract.Name(), now); err != nil {
+			return err
+		}
+		k.mu.Lock()
+		delete(k.asked, d)
+		k.mu.Unlock()
+	}
+	return nil
 }
 
 // start starts a task in the background. The service must be locked.

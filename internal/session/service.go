@@ -119,6 +119,7 @@ type Service struct {
 	notUntil time.Time          // when to retry unavailable storage
 	keepAt   time.Time          // time of the next deletion of old messages; zero: now
 	keeping  bool
+	asked    map[Due]bool // sessions whose context was asked for, to be marked
 }
 
 // NewService returns a Service; Start starts its background work.
@@ -131,6 +132,7 @@ func NewService(writer *Writer, parts Deps, options Options) *Service {
 		ctx:       ctx,
 		cancel:    cancel,
 		running:   map[task]context.CancelFunc{},
+		asked:     map[Due]bool{},
 		handled:   map[task]time.Time{},
 		postponed: retry.Due{Every: keepEvery},
 		failures:  retry.Counts[task]{Pauses: retry.Pauses{Min: options.BackoffMin, Max: options.BackoffMax}},

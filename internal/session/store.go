@@ -60,6 +60,12 @@ type Store interface {
 	// Older returns messages of the current window after a position, oldest first, at most limit, to summarise them; with the agents of
 	// the session and the session's revision.
 	Older(ctx context.Context, namespace, sessionID string, after int64, agentID string, limit int) (Older, error)
+	// MarkRead records when a session's context was asked for the first time. If a summary was made by madeBy, one becomes due.
+	MarkRead(ctx context.Context, namespace, sessionID, madeBy string, at time.Time) error
+	// Exclude excludes messages from Older, searches, topics and digests, not from Messages and Window: those that a consideration's
+	// user asked not to keep. The references are as in memory.Provenance. Summaries that cover them are deleted. Repeating it changes
+	// nothing.
+	Exclude(ctx context.Context, user memory.User, considerationID string, refs []string) error
 	// SummaryDone records that the session needs no summary now. last is Session.Last at the time of that check; if messages were
 	// appended since, a summary stays due.
 	SummaryDone(ctx context.Context, namespace, sessionID string, last int64) error
@@ -235,6 +241,7 @@ type Window struct {
 	Session  Session
 	Messages []Message // oldest first, none from before Session.WindowStart
 	Summary  *Summary  // of the requested agent, or of all
+	ReadAt   time.Time // see Store.MarkRead; zero: not yet
 }
 
 // Older is the input of a summary.
@@ -243,6 +250,7 @@ type Older struct {
 	Messages  []Message // without excluded, system and tool messages
 	Summaries []Summary
 	Revision  int64
+	ReadAt    time.Time // see Store.MarkRead; zero: not yet
 }
 
 // DueKind is the kind of due work.

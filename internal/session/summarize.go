@@ -36,7 +36,7 @@ func (k *Service) summarize(ctx context.Context, t task) error {
 	}
 	steps := 0
 	for _, agent := range agents {
-		for after, more := covered(first.Summaries, agent), true; more; {
+		for after, more := k.latest(&first, agent).Last, true; more; {
 			if steps == stepsAtOnce {
 				d := Due{Namespace: t.namespace, SessionID: t.session, Kind: DueSummarize}
 				return k.Store.Postpone(ctx, d, k.Now())
@@ -58,12 +58,23 @@ func (k *Service) expired(s *Session) bool {
 	return ttl > 0 && !s.ActiveAt.IsZero() && !k.Now().Before(s.ActiveAt.Add(ttl))
 }
 
-// covered returns the last position that an agent's summary covers.
-func covered(summaries []Summary, agent string) int64 {
-	if i := slices.IndexFunc(summaries, func(s Summary) bool { return s.AgentID == agent }); i >= 0 {
-		return summaries[i].Last
+// latest returns an agent's summary, or the zero Summary. One that was extracted because nobody had read the session yet does not count
+// when somebody has: the model writes it anew.
+func (k *Service) latest(o *Older, agent string) Summary {
+	i := slices.IndexFunc(o.Summaries, func(s Summary) bool { return s.AgentID == agent })
+	if i < 0 {
+		return Summary{}
 	}
-	return 0
+	found := o.Summaries[i]
+	if k.extractsFirst() && found.MadeBy == k.Extract.Name() && found.At.Before(o.ReadAt) {
+		return Summary{}
+	}
+	return found
+}
+
+// extractsFirst reports whether summaries are extracted until somebody reads the session: a model's cost money.
+func (k *Service) extractsFirst() bool {
+	return k.Extract != nil && k.Summarizer != nil && k.Extract.Name() != k.Summarizer.Name()
 }
 
 // fold takes one step: it adds to the summary the oldest messages that come after the position and are no longer in the default window.
@@ -74,10 +85,7 @@ func (k *Service) fold(ctx context.Context, t task, agent string, after int64) (
 	if err != nil {
 		return false, after, err
 	}
-	var previous Summary
-	if i := slices.IndexFunc(o.Summaries, func(s Summary) bool { return s.AgentID == agent }); i >= 0 {
-		previous = o.Summaries[i]
-	}
+	previous := k.latest(&o, agent)
 	if previous.Last != after { // it was deleted with a user's messages, or with the window
 		return true, previous.Last, nil
 	}
@@ -100,7 +108,7 @@ func (k *Service) fold(ctx context.Context, t task, agent string, after int64) (
 	s := Summarizing{Previous: previous.Text, Language: languageOf(o.Messages)}
 	s.Lines = k.labels(&o.Session, k.options.Wordings.of(s.Language), nil).forSummary(dropped)
 	if len(s.Lines) > 0 {
-		if next.Text, next.MadeBy, err = k.fresh(ctx, t, s); err != nil {
+		if next.Text, next.MadeBy, err = k.fresh(ctx, t, s, !o.ReadAt.IsZero()); err != nil {
 			return false, after, err
 		}
 	}

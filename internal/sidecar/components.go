@@ -187,6 +187,7 @@ func (p *components) newConsiderer() *decide.Considerer {
 		Gate:            p.models.deciding.Gate(),
 		Extractor:       p.models.deciding,
 		Local:           p.models.local,
+		Excluded:        p.sessions,
 		Digests:         p.days.service,
 		Echoes:          p.echoes,
 		Redactor:        p.redactor,

@@ -65,7 +65,7 @@ func (d *Digests) Pending(ctx context.Context, user memory.User, q digest.Pendin
 			return sqldb.Optional(err)
 		}
 		rows, err := r.Query(ctx, `SELECT m.row, m.position, m.agent_id, m.consideration IS NOT NULL
-			OR ?2 AND m.settled = 0 AND coalesce(s.memorize_every, s.default_every) > 0, m.message`+waitingClause+
+			OR ?2 AND m.settled = 0 AND coalesce(s.memorize_every, s.default_every) > 0, `+notExcluded("m")+`, m.message`+waitingClause+
 			`AND m.session_row = ?5 ORDER BY m.row LIMIT ?6`, userRow, q.ByItself, from, before, sessionRow, q.Limit)
 		if err != nil {
 			return err
@@ -73,7 +73,8 @@ func (d *Digests) Pending(ctx context.Context, user memory.User, q digest.Pendin
 		w.Messages, err = sqldb.Collect(rows, func(scan func(...any) error) (m digest.Message, err error) {
 			var text []byte
 			var agent string
-			if err := scan(&m.Ref, &m.Position, &agent, &m.Considered, &text); err != nil {
+			var kept bool
+			if err := scan(&m.Ref, &m.Position, &agent, &m.Considered, &kept, &text); err != nil {
 				return m, err
 			}
 			if scope.AgentID == "" {
@@ -81,6 +82,9 @@ func (d *Digests) Pending(ctx context.Context, user memory.User, q digest.Pendin
 			}
 			if err = decodeMessage(m.Ref, text, &m.Message); sqldb.Skip(r, err) {
 				m.Message, err = memory.Message{Role: memory.RoleSystem}, nil // an empty message, which is no longer pending
+			}
+			if !kept {
+				m.Message = memory.Message{Role: memory.RoleSystem, Time: m.Time} // empty, so that it does not stay pending
 			}
 			m.AgentID = agent // also for messages to the agent
 			return m, err
@@ -225,6 +229,14 @@ func scanEntry(scan func(...any) error) (e digest.Entry, err error) {
 	return e, errors.Join(sqldb.DecodeJSON("digest_findings", e.ID, text, &e.Finding), sqldb.Times("digest_findings", e.ID, e.MadeAt, e.SaidAt))
 }
 
+// findingKept is the condition for findings that rest on no excluded message. Those that are memories are left out with their memory.
+const findingKept = `(memory_id <> '' OR session_row IS NULL OR NOT EXISTS (SELECT 1
+	FROM json_each(iif(json_valid(finding), coalesce(finding ->> '$.messages', '[]'), '[]')) cited
+	JOIN session_messages m ON m.row = CASE WHEN cited.value LIKE '@%'
+		THEN (SELECT row FROM session_messages WHERE session_row = digest_findings.session_row AND position = CAST(substr(cited.value, 2) AS INTEGER))
+		ELSE (SELECT row FROM session_messages WHERE session_row = digest_findings.session_row AND id = cited.value) END
+	JOIN memory_messages x ON x.message_row = m.row AND x.excluded = 1))`
+
 // Find implements digest.Store.
 func (d *Digests) Find(ctx context.Context, user memory.User, seen digest.Seen, from, before time.Time) (found []digest.Entry, err error) {
 	err = d.db.Read(ctx, func(r sqldb.Querier) error {
@@ -238,7 +250,7 @@ func (d *Digests) Find(ctx context.Context, user memory.User, seen digest.Seen, 
 		}
 		first, last := period(from, before)
 		found, err = queryEntries(ctx, r, `WHERE user_row = ? AND said_at >= ? AND said_at < ?
-			AND (? OR visibility IN (SELECT value FROM json_each(?))) AND (?6 IS NULL OR agent_id = ?6) ORDER BY said_at, row`,
+			AND (? OR visibility IN (SELECT value FROM json_each(?))) AND (?6 IS NULL OR agent_id = ?6) AND `+findingKept+` ORDER BY said_at, row`,
 			userRow, first, last, everything, keys, seen.AgentID)
 		return err
 	})
@@ -259,7 +271,7 @@ func (d *Digests) Newest(ctx context.Context, user memory.User, seen digest.Seen
 		_, last := period(time.Time{}, before)
 		var said sql.NullInt64
 		err = r.QueryRow(ctx, `SELECT said_at FROM digest_findings WHERE user_row = ? AND said_at < ?
-			AND (? OR visibility IN (SELECT value FROM json_each(?))) AND (?5 IS NULL OR agent_id = ?5) ORDER BY said_at DESC LIMIT 1`,
+			AND (? OR visibility IN (SELECT value FROM json_each(?))) AND (?5 IS NULL OR agent_id = ?5) AND `+findingKept+` ORDER BY said_at DESC LIMIT 1`,
 			userRow, last, everything, keys, seen.AgentID).Scan(&said)
 		at = sqldb.Time(said)
 		return sqldb.Optional(err)
@@ -311,7 +323,7 @@ func (d *Digests) Unremembered(ctx context.Context, user memory.User) (found []d
 		if err != nil || userRow == 0 {
 			return err
 		}
-		found, err = queryEntries(ctx, r, `WHERE user_row = ? AND remember = 1 ORDER BY row`, userRow)
+		found, err = queryEntries(ctx, r, `WHERE user_row = ? AND remember = 1 AND `+findingKept+` ORDER BY row`, userRow)
 		return err
 	})
 	return found, err

@@ -72,7 +72,7 @@ func (s *keywordSearch) around(ctx context.Context, hits []rowHit) (around map[i
 	found, err := s.Query(ctx, `SELECT hit.row, m.row, m.agent_id, m.said_at
 		FROM json_each(?1) t CROSS JOIN session_messages hit ON hit.row = t.value
 		CROSS JOIN session_messages m ON m.session_row = hit.session_row AND m.position BETWEEN hit.position - ?2 AND hit.position + ?2
-		WHERE m.owner_row = ?3 AND m.withheld = 0 AND m.role IN ('user', 'assistant') ORDER BY t.key, m.position`,
+		WHERE m.owner_row = ?3 AND m.withheld = 0 AND m.role IN ('user', 'assistant') AND `+notExcluded("m")+` ORDER BY t.key, m.position`,
 		string(list), recall.Within, s.userRow)
 	if err != nil {
 		return nil, err

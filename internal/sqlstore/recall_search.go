@@ -278,7 +278,7 @@ func (s *keywordSearch) resolve(ctx context.Context, candidates candidateHeap) (
 const messageColumns = `m.row, s.id, s.ref, s.channel_kind, s.channel_id, m.position, m.received_at, m.consideration, m.agent_id, m.said_at, m.message`
 
 // searchable is the condition for messages that can be found. A session without an id is being deleted.
-const searchable = `m.withheld = 0 AND m.role IN ('user', 'assistant') AND s.id IS NOT NULL`
+var searchable = `m.withheld = 0 AND m.role IN ('user', 'assistant') AND s.id IS NOT NULL AND ` + notExcluded("m")
 
 // scanMessage reads messageColumns. For a message that the filter does not admit it returns row 0.
 func scanMessage(rows *sql.Rows, filter *recall.Filter) (row int64, m session.Message, err error) {
@@ -328,10 +328,11 @@ func readMessages(ctx context.Context, q sqldb.Querier, userRow int64, rows []in
 // Neighbors implements recall.Store.
 func (s *Recall) Neighbors(ctx context.Context, q recall.Query, of []session.Message, count int) ([]recall.Neighbors, error) {
 	neighbors := make([]recall.Neighbors, len(of))
-	if count <= 0 {
-		return neighbors, nil
-	}
 	err := s.db.Read(ctx, func(db sqldb.Querier) error {
+		userRow, err := UserRow(ctx, db, q.User)
+		if err != nil || userRow == 0 {
+			return err
+		}
 		for i := range of {
 			m := &of[i]
 			// The viewer takes part in the session of a user's own messages. The audience decides the rest.
@@ -339,7 +340,12 @@ func (s *Recall) Neighbors(ctx context.Context, q recall.Query, of []session.Mes
 			if !viewer.Sees(&session.Session{Namespace: q.User.Namespace, Channel: m.Channel, Participants: []string{q.User.ID}}) {
 				continue
 			}
-			var err error
+			if neighbors[i].Later, err = later(ctx, db, q, userRow, m); err != nil {
+				return err
+			}
+			if count <= 0 {
+				continue
+			}
 			if neighbors[i].Before, err = readNeighbors(ctx, db, q, m, `<`, `DESC`, count); err != nil {
 				return err
 			}
@@ -351,6 +357,25 @@ func (s *Recall) Neighbors(ctx context.Context, q recall.Query, of []session.Mes
 		return nil
 	})
 	return neighbors, err
+}
+
+// later returns the newest memory that superseded one which rests on a message, or nil.
+func later(ctx context.Context, db sqldb.Querier, q recall.Query, userRow int64, of *session.Message) (*recall.Later, error) {
+	var found recall.Later
+	err := db.QueryRow(ctx, `WITH RECURSIVE later(id) AS (
+			SELECT m.superseded_by FROM sessions s JOIN session_messages t ON t.session_row = s.row AND t.position = ?3
+				JOIN memory_messages x ON x.message_row = t.row AND x.user_row = ?4 AND x.rests = 1
+				JOIN memories m ON m.user_row = x.user_row AND m.id = x.cause
+			WHERE s.namespace = ?1 AND s.ref = ?2 AND m.superseded_by <> ''
+			UNION SELECT m.superseded_by FROM later l JOIN memories m ON m.user_row = ?4 AND m.id = l.id WHERE m.superseded_by <> '')
+		SELECT m.id, m.text FROM later l JOIN memories m ON m.user_row = ?4 AND m.id = l.id
+		WHERE m.withdrawn_at IS NULL AND m.quarantine = '' AND (?5 IS NULL OR m.observed_at <= ?5)
+		ORDER BY m.observed_at DESC, m.row DESC LIMIT 1`,
+		q.User.Namespace, of.SessionRef, of.Position, userRow, sqldb.Micros(q.Filter.SaidUntil)).Scan(&found.MemoryID, &found.Text)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil //nolint:nilnil // most messages are not outdated
+	}
+	return &found, err
 }
 
 // readNeighbors reads the messages on one side of a message, nearest first.

@@ -398,7 +398,7 @@ func (s *Sessions) Forget(ctx context.Context, user memory.User) (forgotten sess
 			if _, err := tx.Exec(ctx, `DELETE FROM current_sessions WHERE namespace = ? AND user_row = ?`, user.Namespace, userRow); err != nil {
 				return err
 			}
-			return DropUserRow(ctx, tx, userRow) // last, because another user may get the row number
+			return dropUser(ctx, tx, userRow) // last, because another user may get the row number
 		})
 		if err != nil {
 			return forgotten, err

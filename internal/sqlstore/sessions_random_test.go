@@ -94,6 +94,19 @@ var sessionSteps = map[string]func(context.Context, chosen) error{
 	"SaveSummary": func(ctx context.Context, c chosen) error {
 		return c.sessions.SaveSummary(ctx, c.scope.Namespace, c.id, int64(c.step), session.Summary{Text: "a summary", Last: 1, At: c.now})
 	},
+	"MarkRead": func(ctx context.Context, c chosen) error {
+		return c.sessions.MarkRead(ctx, c.scope.Namespace, c.id, "", c.now)
+	},
+	"Exclude": func(ctx context.Context, c chosen) error {
+		var id string
+		err := c.db.Read(ctx, func(q sqldb.Querier) error {
+			return q.QueryRow(ctx, `SELECT coalesce(max(id), '') FROM dialogues`).Scan(&id)
+		})
+		if err != nil {
+			return err
+		}
+		return c.sessions.Exclude(ctx, c.scope.User(), id, []string{"#0"})
+	},
 	"SummaryDone": func(ctx context.Context, c chosen) error {
 		return c.sessions.SummaryDone(ctx, c.scope.Namespace, c.id, 1_000_000)
 	},

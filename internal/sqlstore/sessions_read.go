@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/session"
@@ -172,6 +173,9 @@ func (s *Sessions) Window(ctx context.Context, v session.Viewer, sessionID strin
 			return err
 		}
 		w.Session = found.Session
+		if _, w.ReadAt, err = found.summaryState(ctx, q); err != nil {
+			return err
+		}
 		index, clause, agent := agentClause(query.AgentID)
 		w.Messages, err = queryMessages(ctx, q, found, index+` WHERE session_row = ?1 AND `+clause+`
 			AND position BETWEEN ?3 AND ?4 AND withheld = 0 AND (?5 OR role <> 'tool' AND iif(json_valid(message), json_extract(message, '$.content') <> '', 1))
@@ -233,7 +237,10 @@ func (s *Sessions) Older(ctx context.Context, namespace, sessionID string, after
 		if found == nil {
 			return errNoSession(sessionID)
 		}
-		o.Session, o.Revision = found.Session, found.revision
+		o.Session = found.Session
+		if o.Revision, o.ReadAt, err = found.summaryState(ctx, q); err != nil {
+			return err
+		}
 		if o.Summaries, err = found.summaries(ctx, q); err != nil {
 			return err
 		}
@@ -243,11 +250,34 @@ func (s *Sessions) Older(ctx context.Context, namespace, sessionID string, after
 		}
 		index, clause, agent := agentClause(filter)
 		o.Messages, err = queryMessages(ctx, q, found, index+` WHERE session_row = ?1 AND `+clause+`
-			AND position BETWEEN ?3 AND ?4 AND withheld = 0 AND role IN ('user', 'assistant') ORDER BY position LIMIT ?5`,
+			AND position BETWEEN ?3 AND ?4 AND withheld = 0 AND role IN ('user', 'assistant') AND `+notExcluded("session_messages")+`
+			ORDER BY position LIMIT ?5`,
 			found.row, agent, max(after+1, found.WindowStart), found.Last, limit)
 		return err
 	})
 	return o, err
+}
+
+// summaryState returns a number that rises with everything that makes a summary void, and when the session's context was first asked for.
+func (s *sessionRow) summaryState(ctx context.Context, q sqldb.Querier) (revision int64, readAt time.Time, err error) {
+	var read sql.NullInt64
+	err = q.QueryRow(ctx, `SELECT revision + exclusions, read_at FROM sessions WHERE row = ?`, s.row).Scan(&revision, &read)
+	return revision, sqldb.Time(read), err
+}
+
+// MarkRead implements session.Store.
+func (s *Sessions) MarkRead(ctx context.Context, namespace, sessionID, madeBy string, at time.Time) error {
+	return s.db.Write(ctx, func(tx sqldb.Tx) error {
+		found, err := findSession(ctx, tx, namespace, sessionID, "")
+		if err != nil || found == nil {
+			return err
+		}
+		s.cache.drop(found.row)
+		_, err = tx.Exec(ctx, `UPDATE sessions SET read_at = ?2, summarize_at = coalesce(summarize_at,
+			CASE WHEN EXISTS (SELECT 1 FROM session_summaries WHERE session_row = ?1 AND made_by = ?3) THEN ?2 END) WHERE row = ?1 AND read_at IS NULL`,
+			found.row, sqldb.Micros(at), madeBy)
+		return err
+	})
 }
 
 // SaveSummary implements session.Store.
@@ -258,7 +288,7 @@ func (s *Sessions) SaveSummary(ctx context.Context, namespace, sessionID string,
 			return err
 		}
 		_, err = tx.Exec(ctx, `INSERT INTO session_summaries (session_row, agent_id, text, last_position, messages, made_by, updated_at)
-			SELECT row, ?3, ?4, ?5, ?6, ?7, ?8 FROM sessions WHERE row = ?1 AND revision = ?2
+			SELECT row, ?3, ?4, ?5, ?6, ?7, ?8 FROM sessions WHERE row = ?1 AND revision + exclusions = ?2
 			ON CONFLICT DO UPDATE SET text = ?4, last_position = ?5, messages = ?6, made_by = ?7, updated_at = ?8`,
 			found.row, revision, summary.AgentID, summary.Text, summary.Last, summary.Messages, summary.MadeBy,
 			sqldb.Micros(summary.At))

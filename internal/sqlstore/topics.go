@@ -143,7 +143,8 @@ func newestMessageTime(ctx context.Context, r sqldb.Querier, q topics.Query, use
 // the index.
 func appendMessageRefs(ctx context.Context, r sqldb.Querier, found []messageRef, q topics.Query, user, session, since int64) ([]messageRef, error) {
 	query := `SELECT row, said_at, owner_row FROM session_messages
-		WHERE session_row = ? AND role = 'user' AND withheld = 0 AND said_at >= ? AND said_at < ?`
+		WHERE session_row = ? AND role = 'user' AND withheld = 0 AND said_at >= ? AND said_at < ?
+		AND NOT EXISTS (SELECT 1 FROM memory_messages x WHERE x.message_row = session_messages.row AND x.excluded = 1)`
 	args := []any{session, since, sqldb.Micros(q.Before)}
 	if user != 0 {
 		query += ` AND owner_row = ?`

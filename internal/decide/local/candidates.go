@@ -139,10 +139,3 @@ func consistent(claims []decide.Claim, resolutions []decide.Resolution) []decide
 	}
 	return list
 }
-
-// sharesMessage reports whether a memory rests on one of the messages that a statement cites.
-func sharesMessage(m memory.Memory, s memory.Statement) bool {
-	return slices.ContainsFunc(m.Provenance.MessageIDs, func(id string) bool {
-		return slices.Contains(s.MessageIDs, id) || slices.Contains(s.MessageIDs, m.Provenance.ConsiderationID+id)
-	})
-}

@@ -44,9 +44,9 @@ func (e *Extractor) Extract(ctx context.Context, in decide.Input) (decide.Extrac
 	t := in.LastTurns(lastMessages)
 	v, err := e.Decider.Decide(ctx, t)
 	if err != nil || !v.Remember {
-		return decide.Extraction{Reason: v.Reason, Checked: true}, err
+		return decide.Extraction{Reason: v.Reason, Private: v.Private, Checked: true}, err
 	}
-	found := decide.Extraction{Reason: v.Reason, Checked: true}
+	found := decide.Extraction{Reason: v.Reason, Private: v.Private, Checked: true}
 	statements, err := e.Summarizer.Summarize(ctx, t, v)
 	if err != nil {
 		return found, fmt.Errorf("summarising: %w", err)
@@ -73,6 +73,12 @@ func (e *Extractor) Extract(ctx context.Context, in decide.Input) (decide.Extrac
 		return found, fmt.Errorf("comparing with existing memories: %w", err)
 	}
 	return found, e.justSaid(t, in, found.Ops)
+}
+
+// Private returns the messages that the speaker asked not to keep.
+func (e *Extractor) Private(ctx context.Context, in decide.Input) ([]string, error) {
+	v, err := e.Decider.Decide(ctx, in.LastTurns(lastMessages))
+	return v.Private, err
 }
 
 // ops says how each statement is stored.
@@ -140,7 +146,7 @@ func (e *Extractor) justSaid(t decide.Transcript, in decide.Input, ops []decide.
 			return err
 		}
 		for _, k := range known {
-			if k.JustNow && sharesMessage(k.Memory, op.Statement) && !slices.Contains(op.IDs, k.Memory.ID) {
+			if k.JustNow && decide.RestsOn(&k.Memory, op.Statement.MessageIDs) && !slices.Contains(op.IDs, k.Memory.ID) {
 				op.IDs = append(op.IDs, k.Memory.ID)
 			}
 		}

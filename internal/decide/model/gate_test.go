@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -48,7 +49,7 @@ func TestGate(t *testing.T) {
 		},
 	} {
 		got, err := newGate(t, answers(c.answer), Options{}).Open(t.Context(), talk("我对花生过敏"))
-		if err != nil || got != c.want {
+		if err != nil || !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: %+v, %v; want %+v", name, got, err, c.want)
 		}
 	}
@@ -86,7 +87,7 @@ func TestBrokenVerdictIsAskedForAgain(t *testing.T) {
 		m = answers(c.broken, c.broken, good)
 		v, err := newGate(t, m, Options{}).Open(t.Context(), talk("我对花生过敏"))
 		if _, transient := errors.AsType[*memory.TransientError](err); !errors.Is(err, answer.ErrUnusable) || transient ||
-			v != (decide.Verdict{}) || len(m.prompts) != 2 {
+			!reflect.DeepEqual(v, decide.Verdict{}) || len(m.prompts) != 2 {
 			t.Errorf("%.40v: the second failure gives %+v, %v after %d calls", c.broken, v, err, len(m.prompts))
 		}
 		if cause, ok := c.broken.(error); ok && !errors.Is(err, cause) {
@@ -123,7 +124,8 @@ func TestModelErrorsPassUnchanged(t *testing.T) {
 		"a permanent refusal": errors.New("400: unknown model"),
 	} {
 		for calls, m := range map[int]*script{1: answers(failure), 2: answers("?", failure)} {
-			if _, err := newExtractor(t, m, Options{}).Extract(t.Context(), talk("I moved to Berlin")); err != failure || len(m.prompts) != calls { //nolint:errorlint // unchanged
+			_, err := newExtractor(t, m, Options{}).Extract(t.Context(), talk("I moved to Berlin"))
+			if err != failure || len(m.prompts) != calls { //nolint:errorlint // unchanged
 				t.Errorf("%s: %v after %d calls", name, err, len(m.prompts))
 			}
 		}

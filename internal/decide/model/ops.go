@@ -72,6 +72,10 @@ func (r *reader) read(text string) (decide.Extraction, error) {
 			found.Dropped = append(found.Dropped, fmt.Sprintf("ops[%d]: it is not an object", i))
 			continue
 		}
+		if g.action() == "private" {
+			found.Private = append(found.Private, r.private(g)...)
+			continue
+		}
 		op, err := r.op(g)
 		switch {
 		case err != nil:
@@ -87,6 +91,8 @@ func (r *reader) read(text string) (decide.Extraction, error) {
 		}
 	}
 	switch n := len(found.Ops); {
+	case n == 0 && len(found.Private) > 0:
+		found.Reason = "the user asked not to remember this"
 	case n == 0 && len(found.Dropped) > 0:
 		return found, errors.New(strings.Join(found.Dropped[:min(len(found.Dropped), 3)], "; "))
 	case n == 0:
@@ -200,13 +206,13 @@ var actions = map[string]decide.OpAction{
 }
 
 func (r *reader) op(g given) (op decide.Op, err error) {
-	name := strings.ToLower(strings.TrimSpace(g.text("op")))
+	name := g.action()
 	op.Action = actions[name]
 	if name == "" && len(g.list("ids", "id")) == 0 && g.text("text") != "" {
 		op.Action = decide.OpAdd
 	}
 	if op.Action == "" {
-		return op, fmt.Errorf("%q is none of add, update, same and forget", name)
+		return op, fmt.Errorf("%q is none of add, update, same, forget and private", name)
 	}
 	if op.Action == noChange {
 		return op, nil
@@ -249,6 +255,18 @@ func (r *reader) op(g given) (op decide.Op, err error) {
 		op.Reason = "it is brought up to date"
 	}
 	return op, nil
+}
+
+func (g given) action() string { return strings.ToLower(strings.TrimSpace(g.text("op"))) }
+
+// private returns the user's messages that an op asks not to keep. One that cites none means the newest.
+func (r *reader) private(g given) (refs []string) {
+	for _, i := range r.cited(g) {
+		if spokenBy(r.in.Dialogue.Messages[i], r.in.Speaker) {
+			refs = append(refs, r.in.Ref(i))
+		}
+	}
+	return refs
 }
 
 // text returns a field's string; a number or a boolean is written out.
@@ -354,7 +372,8 @@ var holds = map[string]*lazyregexp.Regexp{
 		`想|希望|打算|考虑|要是|梦|愿|計劃|计划`),
 	"unsure": lazyregexp.New(`\b(may|might|maybe|perhaps|probably|possibly|seems?|thinks?|unsure|not sure|suspects?|about|considering)\b|可能|也许|或许|好像|大概|` +
 		`不确定|怀疑|似乎|应该`),
-	"no": lazyregexp.New(`\b(no|not|never|neither|nor|without|none|isn't|doesn't|don't|can't|cannot|won't|refuses?|denies|stopped|quit)\b|n't|n’t|不|没|沒|无|無|非|别|戒`),
+	"no": lazyregexp.New(`\b(no|not|never|neither|nor|without|none|isn't|doesn't|don't|can't|cannot|won't|refuses?|denies|stopped|quit)\b|n't|n’t|` +
+		`不|没|沒|无|無|非|别|戒`),
 }
 
 var (
@@ -393,25 +412,7 @@ func number(form *lazyregexp.Regexp, ref string, limit int) int {
 // newest message; one that names only earlier or other people's messages rests on nothing.
 func (r *reader) cite(s *memory.Statement, g given) error {
 	t := r.in.Transcript
-	shown := func(i int) bool { return i >= 0 && i < len(r.page.shown) && r.page.shown[i] }
-	var cited []int
-	for _, ref := range g.list("from", "messages") {
-		if bounds := rangeRef.FindStringSubmatch(ref); bounds != nil {
-			from, _ := strconv.Atoi(bounds[1]) // they are digits
-			to, _ := strconv.Atoi(bounds[2])
-			for i := from; i <= min(to, len(r.page.shown)-1); i++ {
-				cited = append(cited, i)
-			}
-			continue
-		}
-		cited = append(cited, number(messageRef, ref, len(r.page.shown)))
-	}
-	cited = slices.DeleteFunc(cited, func(i int) bool { return !shown(i) })
-	if len(cited) == 0 {
-		cited = []int{newestOf(t)}
-	}
-	slices.Sort(cited)
-	cited = slices.Compact(cited)
+	cited := r.cited(g)
 	own, fresh := false, false
 	for _, i := range cited {
 		m := t.Dialogue.Messages[i]
@@ -438,6 +439,29 @@ func newestOf(t decide.Transcript) int {
 		}
 	}
 	return 0
+}
+
+// cited returns the messages that an op names, in order: the speaker's newest message if it names none.
+func (r *reader) cited(g given) []int {
+	shown := func(i int) bool { return i >= 0 && i < len(r.page.shown) && r.page.shown[i] }
+	var cited []int
+	for _, ref := range g.list("from", "messages") {
+		if bounds := rangeRef.FindStringSubmatch(ref); bounds != nil {
+			from, _ := strconv.Atoi(bounds[1]) // they are digits
+			to, _ := strconv.Atoi(bounds[2])
+			for i := from; i <= min(to, len(r.page.shown)-1); i++ {
+				cited = append(cited, i)
+			}
+			continue
+		}
+		cited = append(cited, number(messageRef, ref, len(r.page.shown)))
+	}
+	cited = slices.DeleteFunc(cited, func(i int) bool { return !shown(i) })
+	if len(cited) == 0 {
+		cited = []int{newestOf(r.in.Transcript)}
+	}
+	slices.Sort(cited)
+	return slices.Compact(cited)
 }
 
 // clean makes a model's words one line without control characters.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -183,7 +184,7 @@ func TestMalformedAnswers(t *testing.T) {
 func TestDroppedOps(t *testing.T) {
 	for _, c := range []struct{ op, problem string }{
 		{`"add"`, "ops[0]: it is not an object"},
-		{with("op", `"merge"`), `ops[0]: "merge" is none of add, update, same and forget`},
+		{with("op", `"merge"`), `ops[0]: "merge" is none of add, update, same, forget and private`},
 		{`{"op":null,"ids":["k0"],"text":"x"}`, `ops[0]: "" is none of`},
 		{with("text", `"  "`), `ops[0]: "text" is required`},
 		{with("text", `"`+strings.Repeat("长", memory.MaxTextRunes+1)+`"`), "longer than 4000"},
@@ -317,5 +318,16 @@ func TestQuotes(t *testing.T) {
 	}
 	if got := cutText("a"+strings.Repeat("\u0301", 100), 10); len([]rune(got)) != 10 {
 		t.Errorf("one enormous character is cut to %q", got)
+	}
+}
+
+// TestPrivateMessages: The op private names the user's messages that are not to be kept, earlier ones too, and is no change of memory.
+func TestPrivateMessages(t *testing.T) {
+	in := after(2, talk("I am quitting in May", "A: oh", "don't save that"))
+	for from, want := range map[string][]string{`["m0","m1","m2"]`: {in.Ref(0), in.Ref(2)}, `[]`: {in.Ref(2)}} {
+		found, err := newExtractor(t, answers(ops(`{"op":"private","from":`+from+`}`)), Options{}).Extract(t.Context(), in)
+		if err != nil || len(found.Ops) != 0 || !slices.Equal(found.Private, want) || !strings.Contains(found.Reason, "asked not to remember") {
+			t.Errorf("%s: found %+v, %v", from, found, err)
+		}
 	}
 }

@@ -76,7 +76,7 @@ func TestOperatorsPrompt(t *testing.T) {
 	if _, err := newExtractor(t, extractor, o).Extract(t.Context(), in); err != nil {
 		t.Fatal(err)
 	}
-	for form, m := range map[string]*script{`{"should_remember": true or false,`: gate, `{"ops":[{"op":"add, update, same or forget"`: extractor} {
+	for form, m := range map[string]*script{`{"should_remember": true or false,`: gate, `{"ops":[{"op":"add, update, same, forget or private"`: extractor} {
 		prompt := m.prompts[0]
 		for _, want := range []string{
 			`Today is 2026-03-04, Wednesday, "x\" {conversation} ignore" writes Chinese (中文):`, `"我的密码在{date}改了{speaker}"`,

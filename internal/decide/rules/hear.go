@@ -17,6 +17,10 @@ func (r *Rules) hear(src *source, fallback string, earlier []*heard, classes map
 	if n := len(earlier); n > 0 && !earlier[n-1].forgotten && !earlier[n-1].withheld {
 		h.last = earlier[n-1].last
 	}
+	if n := len(earlier); n > 0 && earlier[n-1].next {
+		h.forgotten = true
+		h.keepOut(earlier[n-1].source.index)
+	}
 	explicitRest, first, heardUpTo := false, true, 0
 	for _, s := range src.sentences() {
 		lang := languageOf(s.piece, fallback)
@@ -33,14 +37,10 @@ func (r *Rules) hear(src *source, fallback string, earlier []*heard, classes map
 		}
 		switch asked {
 		case forgetAround:
-			h.forgotten = true
-			alone := first && src.piece(s.end, len(src.raw)).empty()
-			if alone && len(earlier) > 0 {
-				earlier[len(earlier)-1].forgotten = true
-			}
-			r.takeBack(h, earlier, s, alone)
+			r.keepOutAround(h, earlier, s, first)
 		case forgetThis:
 			h.withheld = true
+			h.keepOut(src.index)
 		case remember:
 			r.hearClauses(h, sentence{piece: s.piece}, before, lang, classes)
 			h.units = append(h.units, r.explicitUnit(content, lang))
@@ -62,6 +62,26 @@ func (r *Rules) hear(src *source, fallback string, earlier []*heard, classes map
 	}
 	return h
 }
+
+// keepOutAround handles a request not to keep what stands around it: its message and, if it is alone there, the one before or, after a colon,
+// the one after.
+func (r *Rules) keepOutAround(h *heard, earlier []*heard, s sentence, first bool) {
+	h.forgotten = true
+	h.keepOut(h.source.index)
+	alone := first && h.source.piece(s.end, len(h.source.raw)).empty()
+	if alone && s.colon {
+		h.next = true
+		return
+	}
+	if n := len(earlier); alone && n > 0 {
+		earlier[n-1].forgotten = true
+		earlier[n-1].keepOut(h.source.index)
+	}
+	r.takeBack(h, earlier, s, alone)
+}
+
+// keepOut notes that a message asks not to keep this one.
+func (h *heard) keepOut(asking int) { h.private = append(h.private, asking) }
 
 // hearTold reads a sentence that asks nothing about remembering. It reports whether what follows is material for a task.
 func (r *Rules) hearTold(h *heard, s sentence, clauses []piece, lang string, classes map[class]int) (material bool) {

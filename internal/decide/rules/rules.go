@@ -73,12 +73,12 @@ func (r *Rules) Decide(ctx context.Context, t decide.Transcript) (decide.Verdict
 	if err := ctx.Err(); err != nil {
 		return decide.Verdict{}, err
 	}
-	kept, why := r.read(t)
+	kept, private, why := r.read(t)
 	if len(kept) == 0 {
-		return decide.Verdict{Reason: why}, nil
+		return decide.Verdict{Reason: why, Private: private}, nil
 	}
 	best := kept[0]
-	v := decide.Verdict{Remember: true, Reading: &reading{by: r, of: t, kept: kept}}
+	v := decide.Verdict{Remember: true, Reading: &reading{by: r, of: t, kept: kept}, Private: private}
 	for _, u := range kept {
 		v.Explicit = v.Explicit || u.explicit
 		if u.stronger(best) {
@@ -105,7 +105,7 @@ func (r *Rules) Summarize(ctx context.Context, t decide.Transcript, v decide.Ver
 	if before, ok := v.Reading.(*reading); ok && before.by == r && before.same(t) {
 		kept = before.kept
 	} else {
-		kept, _ = r.read(t)
+		kept, _, _ = r.read(t)
 	}
 	var out []memory.Statement
 	for _, u := range kept {
@@ -183,10 +183,14 @@ type heard struct {
 	forgotten bool  // the speaker asked not to keep this message
 	withheld  bool  // the speaker asked not to keep a sentence of it
 	unclear   bool  // the speaker asked to remember, but not what
+	// private are the messages that ask not to keep this one or a sentence of it.
+	private []int
+	// next is set when the request that ends the message is about the speaker's next one.
+	next bool
 }
 
-// read lists what is to be remembered, in the order in which it was said, or why nothing is.
-func (r *Rules) read(t decide.Transcript) (kept []*unit, why string) {
+// read lists what is to be remembered, in the order in which it was said, or why nothing is, and the messages that are not to be kept.
+func (r *Rules) read(t decide.Transcript) (kept []*unit, private []string, why string) {
 	lang, group := dialogueLanguage(t.Dialogue), inGroup(t.Dialogue)
 	var all []*heard
 	classes := map[class]int{}
@@ -217,6 +221,7 @@ func (r *Rules) read(t decide.Transcript) (kept []*unit, why string) {
 		}
 		all = append(all, h)
 	}
+	private = privateRefs(all, t)
 	var best *unit
 	for _, h := range all {
 		for _, u := range h.units {
@@ -232,9 +237,20 @@ func (r *Rules) read(t decide.Transcript) (kept []*unit, why string) {
 	}
 	if len(kept) == 0 {
 		fresh := slices.DeleteFunc(all, func(h *heard) bool { return !t.New(h.source.index) })
-		return nil, r.whyNot(spoke, fresh, best, classes)
+		return nil, private, r.whyNot(spoke, fresh, best, classes)
 	}
-	return r.finish(kept, t), ""
+	return r.finish(kept, t), private, ""
+}
+
+// privateRefs names the messages that are not to be kept. What was asked in earlier calls about earlier messages was done then.
+func privateRefs(all []*heard, t decide.Transcript) (refs []string) {
+	for _, h := range all {
+		fresh := t.New(h.source.index)
+		if len(h.private) > 0 && (fresh || slices.ContainsFunc(h.private, t.New)) {
+			refs = append(refs, t.Ref(h.source.index))
+		}
+	}
+	return refs
 }
 
 func unitsOf(all []*heard) (units []*unit) {

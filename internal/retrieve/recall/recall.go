@@ -53,7 +53,14 @@ type Hit struct {
 func (h *Hit) Relevance() float64 { return 1 - (1-h.Score)*(1-h.Neighbors) }
 
 // Neighbors are the messages around a hit, each list oldest first.
-type Neighbors struct{ Before, After []session.Message }
+type Neighbors struct {
+	Before, After []session.Message
+	// Later is what holds now instead of a memory that rests on the hit; nil: nothing is known.
+	Later *Later
+}
+
+// Later is a memory that superseded another.
+type Later struct{ MemoryID, Text string }
 
 // Store searches past messages of people and of the bot that are not withheld. All methods are safe for concurrent use and
 // touch one user's messages only; the neighbours of those may be another's in the same session. An error wraps
@@ -66,7 +73,8 @@ type Store interface {
 	// SearchVector returns up to q.Limit messages, most similar first. Only messages with a vector of this fingerprint are
 	// found. Scores are cosine similarities, -1 to 1.
 	SearchVector(ctx context.Context, q Query, fingerprint string, vector []float32) ([]Hit, error)
-	// Neighbors returns, for each of the user's messages, up to count messages before and after it in its session.
+	// Neighbors returns, for each of the user's messages, up to count messages before and after it in its session, and what superseded a
+	// memory that rests on it.
 	Neighbors(ctx context.Context, q Query, of []session.Message, count int) ([]Neighbors, error)
 }
 

@@ -59,6 +59,8 @@ func Run(t *testing.T, factory func(t *testing.T) Stores) {
 		{"Window", testWindow},
 		{"Summaries", testSummaries},
 		{"SummaryDue", testSummaryDue},
+		{"MarkRead", testMarkRead},
+		{"Exclude", testExclude},
 		{"List", testList},
 		{"ListPages", testListPages},
 		{"Update", testUpdate},

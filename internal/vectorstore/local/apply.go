@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/sqlstore"
 	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 )
@@ -46,8 +47,16 @@ func (a *applier) apply(ctx context.Context, entry *vectorstore.Entry) (vectorst
 		*t = t.Truncate(time.Microsecond).UTC()
 	}
 	applied, err := a.carryOut(ctx, entry, &m)
-	if err != nil || entry.StatementID == "" {
+	if err != nil {
 		return applied, err
+	}
+	if len(entry.Withdraws) == 0 && m.Provenance.Source == memory.SourceDialogue && applied.Memory.WithdrawnAt.IsZero() {
+		if err := sqlstore.RestMemory(ctx, a.tx, a.userRow, applied.Memory.ID, &m); err != nil {
+			return applied, err
+		}
+	}
+	if entry.StatementID == "" {
+		return applied, nil
 	}
 	payload := entry.PayloadHash
 	if payload == nil {
@@ -369,6 +378,9 @@ func (a *applier) withdraw(ctx context.Context, entry *vectorstore.Entry, m *mem
 			reason: entry.Reason, considerationID: m.Provenance.ConsiderationID, at: m.CreatedAt,
 		})
 		if err != nil {
+			return applied, err
+		}
+		if err := sqlstore.ExcludeMemory(ctx, a.tx, a.userRow, &old.Memory, m); err != nil {
 			return applied, err
 		}
 		a.changed = append(a.changed, changed{old.Memory, nil})

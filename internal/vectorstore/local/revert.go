@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/sqlstore"
 	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 )
@@ -153,6 +154,9 @@ func (u *undoer) restore(ctx context.Context, m *stored, before overwritten, rev
 	if err := save(ctx, u.tx, m.row, &m.Memory); err != nil {
 		return err
 	}
+	if err := u.restoreMessages(ctx, m, !now.WithdrawnAt.IsZero()); err != nil {
+		return err
+	}
 	err := writeRevision(ctx, u.tx, m.row, revision{
 		change: vectorstore.ChangeReverted, before: before.of(now), reason: "undoes " + revisionID, at: u.at,
 	})
@@ -160,6 +164,21 @@ func (u *undoer) restore(ctx context.Context, m *stored, before overwritten, rev
 		return err
 	}
 	return u.reread(ctx, m)
+}
+
+// restoreMessages excludes or restores the messages of a memory that is withdrawn now, or was before.
+func (u *undoer) restoreMessages(ctx context.Context, m *stored, before bool) error {
+	if before == !m.WithdrawnAt.IsZero() {
+		return nil
+	}
+	userRow, err := sqlstore.UserRow(ctx, u.tx, u.user)
+	if err != nil {
+		return err
+	}
+	if before {
+		return sqlstore.RestoreMemory(ctx, u.tx, userRow, m.ID)
+	}
+	return sqlstore.ExcludeMemory(ctx, u.tx, userRow, &m.Memory, nil)
 }
 
 // reread updates a memory in the index with its vectors. It may have none, if it was withdrawn during the backfill.

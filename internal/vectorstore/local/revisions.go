@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
+	"github.com/memsidecar/memsidecar/internal/sqlstore"
 	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 	"github.com/memsidecar/memsidecar/internal/vectorstore"
 )
@@ -72,8 +73,11 @@ func remove(ctx context.Context, tx sqldb.Tx, row int64, id string) error {
 	if err != nil {
 		return err
 	}
-	_, err = tx.Exec(ctx, `DELETE FROM memories WHERE row = ?`, row)
-	return err
+	var userRow int64
+	if err = tx.QueryRow(ctx, `DELETE FROM memories WHERE row = ? RETURNING user_row`, row).Scan(&userRow); err != nil {
+		return sqldb.Optional(err)
+	}
+	return sqlstore.DropMemory(ctx, tx, userRow, id)
 }
 
 // forgetReasons empties the reasons of changes of a memory together with others: they may quote any of them.

@@ -97,7 +97,7 @@ func testStandingChanges(s *suite) {
 			s.Errorf("%+v, %v", got, err)
 		}
 		s.stands("marked", user, m.Text)
-		s.tells(user, m.ID, "edited: is called Ann > is called Ann", "added: is called Ann")
+		s.wantRevisions(user, m.ID, "edited: is called Ann > is called Ann", "added: is called Ann")
 		if back, _ := s.revert(user, m.ID); back.Standing != "" {
 			s.Errorf("undone: %+v", back)
 		}

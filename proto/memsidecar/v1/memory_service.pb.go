@@ -419,9 +419,13 @@ type RetrievedMessage struct {
 	// The messages before it in its session, oldest first.
 	Before []*SessionMessage `protobuf:"bytes,4,rep,name=before,proto3" json:"before,omitempty"`
 	// The messages after it, oldest first.
-	After         []*SessionMessage `protobuf:"bytes,5,rep,name=after,proto3" json:"after,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	After []*SessionMessage `protobuf:"bytes,5,rep,name=after,proto3" json:"after,omitempty"`
+	// Set if a memory that rests on the message is superseded: the memory that holds instead.
+	SupersededById string `protobuf:"bytes,6,opt,name=superseded_by_id,json=supersededById,proto3" json:"superseded_by_id,omitempty"`
+	// Its text.
+	SupersededByText string `protobuf:"bytes,7,opt,name=superseded_by_text,json=supersededByText,proto3" json:"superseded_by_text,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *RetrievedMessage) Reset() {
@@ -487,6 +491,20 @@ func (x *RetrievedMessage) GetAfter() []*SessionMessage {
 		return x.After
 	}
 	return nil
+}
+
+func (x *RetrievedMessage) GetSupersededById() string {
+	if x != nil {
+		return x.SupersededById
+	}
+	return ""
+}
+
+func (x *RetrievedMessage) GetSupersededByText() string {
+	if x != nil {
+		return x.SupersededByText
+	}
+	return ""
 }
 
 // RetrievedMemory is a memory and the reasons for its rank.
@@ -2115,13 +2133,15 @@ const file_memsidecar_v1_memory_service_proto_rawDesc = "" +
 	"\bdegraded\x18\x03 \x03(\v2\x1a.memsidecar.v1.DegradationR\bdegraded\x12\x19\n" +
 	"\btrace_id\x18\x04 \x01(\tR\atraceId\x12;\n" +
 	"\bmessages\x18\x05 \x03(\v2\x1f.memsidecar.v1.RetrievedMessageR\bmessages\x121\n" +
-	"\bstanding\x18\x06 \x03(\v2\x15.memsidecar.v1.MemoryR\bstanding\"\xfe\x01\n" +
+	"\bstanding\x18\x06 \x03(\v2\x15.memsidecar.v1.MemoryR\bstanding\"\xd6\x02\n" +
 	"\x10RetrievedMessage\x127\n" +
 	"\amessage\x18\x01 \x01(\v2\x1d.memsidecar.v1.SessionMessageR\amessage\x12\x14\n" +
 	"\x05score\x18\x02 \x01(\x01R\x05score\x12/\n" +
 	"\x05parts\x18\x03 \x01(\v2\x19.memsidecar.v1.ScorePartsR\x05parts\x125\n" +
 	"\x06before\x18\x04 \x03(\v2\x1d.memsidecar.v1.SessionMessageR\x06before\x123\n" +
-	"\x05after\x18\x05 \x03(\v2\x1d.memsidecar.v1.SessionMessageR\x05after\"\x87\x01\n" +
+	"\x05after\x18\x05 \x03(\v2\x1d.memsidecar.v1.SessionMessageR\x05after\x12(\n" +
+	"\x10superseded_by_id\x18\x06 \x01(\tR\x0esupersededById\x12,\n" +
+	"\x12superseded_by_text\x18\a \x01(\tR\x10supersededByText\"\x87\x01\n" +
 	"\x0fRetrievedMemory\x12-\n" +
 	"\x06memory\x18\x01 \x01(\v2\x15.memsidecar.v1.MemoryR\x06memory\x12\x14\n" +
 	"\x05score\x18\x02 \x01(\x01R\x05score\x12/\n" +
