@@ -67,8 +67,8 @@ type Store interface {
 	// nothing.
 	Exclude(ctx context.Context, user memory.User, considerationID string, refs []string) error
 	// SummaryDone records that the session needs no summary now. last is Session.Last at the time of that check; if messages were
-	// appended since, a summary stays due.
-	SummaryDone(ctx context.Context, namespace, sessionID string, last int64) error
+	// appended since, a summary stays due. So it does if the session was first read since, which readAt of that check tells.
+	SummaryDone(ctx context.Context, namespace, sessionID string, last int64, readAt time.Time) error
 
 	// Due returns sessions with due work of these kinds, or of any kind, longest due first, and the time of the next due work. That
 	// time is before now if there are more than the limit.

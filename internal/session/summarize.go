@@ -25,7 +25,7 @@ func (k *Service) summarize(ctx context.Context, t task) error {
 	}
 	s := first.Session
 	if k.Summarizer == nil || k.expired(&s) {
-		return k.Store.SummaryDone(ctx, t.namespace, t.session, s.Last)
+		return k.Store.SummaryDone(ctx, t.namespace, t.session, s.Last, first.ReadAt)
 	}
 	if len(s.Participants) == 1 {
 		ctx = usage.WithUser(ctx, memory.User{Namespace: t.namespace, ID: s.Participants[0]})
@@ -49,7 +49,7 @@ func (k *Service) summarize(ctx context.Context, t task) error {
 			}
 		}
 	}
-	return k.Store.SummaryDone(ctx, t.namespace, t.session, s.Last)
+	return k.Store.SummaryDone(ctx, t.namespace, t.session, s.Last, first.ReadAt)
 }
 
 // expired reports whether the session's window has expired.

@@ -36,10 +36,10 @@ func TestStorageOutageDegradesAnswers(t *testing.T) {
 			if got := sidecartest.Must(storage.Recv())(t).GetStatus(); got != healthpb.HealthCheckResponse_SERVING {
 				t.Fatalf("then storage's health is %s", got)
 			}
-			if c := r.Consider(t, sidecartest.Direct("u"), sidecartest.Said("I am allergic to peanuts.")); c.GetState() != sidecartest.Remembered {
+			if c := r.Consider(t, sidecartest.Direct("u"), sidecartest.Said("I live in Lisbon.")); c.GetState() != sidecartest.Remembered {
 				t.Errorf("after the outage: %s", c)
 			}
-			resp := r.Recalled(t, &memsidecarv1.RetrieveRequest{Scope: sidecartest.Direct("u"), Query: "peanuts"})
+			resp := r.Recalled(t, &memsidecarv1.RetrieveRequest{Scope: sidecartest.Direct("u"), Query: "Lisbon"})
 			if len(resp.GetMemories()) != 1 {
 				t.Errorf("after the outage: %s", resp)
 			}

@@ -170,7 +170,7 @@ var operations = map[string]func(ctx context.Context, c *conversations, scope me
 				return err.Error()
 			}
 		}
-		return formatAnswer(c.sessions.SummaryDone(ctx, scope.Namespace, id, 1000))
+		return formatAnswer(c.sessions.SummaryDone(ctx, scope.Namespace, id, 1000, time.Time{}))
 	},
 	"is refused something when all of it was written": func(ctx context.Context, c *conversations, scope memory.Scope, _ string) string {
 		r := c.spoken(scope)

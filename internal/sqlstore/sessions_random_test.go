@@ -108,7 +108,7 @@ var sessionSteps = map[string]func(context.Context, chosen) error{
 		return c.sessions.Exclude(ctx, c.scope.User(), id, []string{"#0"})
 	},
 	"SummaryDone": func(ctx context.Context, c chosen) error {
-		return c.sessions.SummaryDone(ctx, c.scope.Namespace, c.id, 1_000_000)
+		return c.sessions.SummaryDone(ctx, c.scope.Namespace, c.id, 1_000_000, time.Time{})
 	},
 	"Forget": func(ctx context.Context, c chosen) error {
 		_, err := c.sessions.Forget(ctx, c.scope.User())

@@ -297,14 +297,15 @@ func (s *Sessions) SaveSummary(ctx context.Context, namespace, sessionID string,
 }
 
 // SummaryDone implements session.Store.
-func (s *Sessions) SummaryDone(ctx context.Context, namespace, sessionID string, last int64) error {
+func (s *Sessions) SummaryDone(ctx context.Context, namespace, sessionID string, last int64, readAt time.Time) error {
 	return s.db.Write(ctx, func(tx sqldb.Tx) error {
 		found, err := findSession(ctx, tx, namespace, sessionID, "")
 		if err != nil || found == nil {
 			return err
 		}
 		s.cache.drop(found.row)
-		_, err = tx.Exec(ctx, `UPDATE sessions SET summarize_at = NULL WHERE row = ? AND last_position <= ?`, found.row, last)
+		_, err = tx.Exec(ctx, `UPDATE sessions SET summarize_at = NULL WHERE row = ? AND last_position <= ? AND read_at IS NOT DISTINCT FROM ?`,
+			found.row, last, sqldb.Micros(readAt))
 		return err
 	})
 }

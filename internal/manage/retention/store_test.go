@@ -16,7 +16,9 @@ func TestLimitAppliesToExistingMemories(t *testing.T) {
 	s.apply(ann, said("a", explicit), said("b", nil), said("c", old(1)), said("d", old(2)))
 	s.apply(ben, said("a", nil))
 	err := s.storage.Write(t.Context(), func(tx sqldb.Tx) error { // as before the limit existed
-		for statement := range strings.SplitSeq(`DROP TRIGGER users_memories_counted; DROP TRIGGER users_deleted;
+		for statement := range strings.SplitSeq(`ALTER TABLE considerations DROP COLUMN hold_until; ALTER TABLE memories DROP COLUMN standing;
+			DROP TABLE memory_messages; ALTER TABLE sessions DROP COLUMN exclusions; ALTER TABLE sessions DROP COLUMN read_at;
+			DROP TRIGGER users_memories_counted; DROP TRIGGER users_deleted;
 			DROP TRIGGER messages_deleted; DROP TRIGGER messages_rewritten; DROP TABLE namespace_usage; DROP TABLE usage_progress;
 			ALTER TABLE users DROP COLUMN message_bytes; DROP INDEX users_by_activity; ALTER TABLE users DROP COLUMN message_count;
 			ALTER TABLE users DROP COLUMN active_at; DROP TRIGGER memories_added; DROP TRIGGER memories_deleted; DROP TRIGGER memories_made_explicit;

@@ -242,7 +242,7 @@ func testSummaryDue(s *suite) {
 	s.expectDue(0, "summarize s1")
 	done := func(last int64) {
 		s.Helper()
-		if err := s.store.SummaryDone(s.Context(), namespace, "s1", last); err != nil {
+		if err := s.store.SummaryDone(s.Context(), namespace, "s1", last, time.Time{}); err != nil {
 			s.Fatal(err)
 		}
 	}
