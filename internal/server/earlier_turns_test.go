@@ -64,7 +64,8 @@ func TestTurnsAreUnderstoodWithThoseBefore(t *testing.T) {
 		},
 		"forget everything": {
 			turns: []turn{
-				{0, "I live in Tallinn.", "Nice."}, {time.Hour, "I play the harp in an orchestra.", "Wow."},
+				{0, "I live in Tallinn.", "Nice."},
+				{time.Hour, "I play the harp in an orchestra.", "Wow."},
 				{90 * time.Hour, "forget everything you know about me", "Done."},
 			},
 			lacks: []string{"Tallinn", "harp"},

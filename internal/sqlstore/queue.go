@@ -116,51 +116,55 @@ func (s *Queue) accept(ctx context.Context, tx sqldb.Tx, a queue.Acceptance, mes
 		s.pending.add(tx, dialogue, pending, int64(len(messages)))
 	}
 	for _, speaker := range a.Speakers {
-		c := memory.Consideration{
-			ID: a.ID, Scope: scope.WithUser(speaker), State: memory.StatePending, MessageCount: len(a.Dialogue.Messages),
-			CreatedAt: at, UpdatedAt: at,
-		}
-		var hold time.Time
-		if reason, skip := a.Skip[speaker]; skip {
-			c.State, c.Outcome.Reason = memory.StateSkipped, reason
-		} else {
-			first, err := hasRoom(ctx, tx, c.Scope.User(), speaker == scope.UserID, a.MaxPending)
-			if err != nil {
-				return own, err
-			}
-			hold, err = holdUntil(ctx, tx, a, c.Scope, at)
-			if err != nil {
-				return own, err
-			}
-			if first {
-				c.NextAttemptAt = latest(at, hold) // only the first of a line is due
-			}
-		}
-		outcome, err := json.Marshal(c.Outcome)
+		c, err := acceptFor(ctx, tx, a, speaker, dialogue, session)
 		if err != nil {
 			return own, err
-		}
-		_, err = tx.Exec(ctx, `INSERT INTO considerations (dialogue_row, namespace, user_id, state, due_at, attempts, outcome,
-			accepted_at, updated_at, session_row, hold_until) VALUES (?1, ?2, ?3, ?4, ?5, 0, ?6, ?7, ?7, nullif(?8, 0), ?9)`,
-			dialogue, scope.Namespace, speaker, string(c.State), sqldb.Micros(c.NextAttemptAt), string(outcome), sqldb.Micros(at), session,
-			sqldb.Micros(hold))
-		if err != nil {
-			return own, err
-		}
-		if !hold.IsZero() {
-			due, err := releaseFull(ctx, tx, a, c.Scope.User(), at)
-			if err != nil {
-				return own, err
-			}
-			if due && !c.NextAttemptAt.IsZero() {
-				c.NextAttemptAt = at
-			}
 		}
 		if speaker == scope.UserID {
 			own = c
 		}
 	}
 	return own, nil
+}
+
+// acceptFor stores the consideration of one speaker of the dialogue.
+func acceptFor(ctx context.Context, tx sqldb.Tx, a queue.Acceptance, speaker string, dialogue, session int64) (c memory.Consideration, err error) {
+	scope, at := a.Dialogue.Scope, a.At.Truncate(time.Microsecond).UTC()
+	c = memory.Consideration{
+		ID: a.ID, Scope: scope.WithUser(speaker), State: memory.StatePending, MessageCount: len(a.Dialogue.Messages),
+		CreatedAt: at, UpdatedAt: at,
+	}
+	var hold time.Time
+	if reason, skip := a.Skip[speaker]; skip {
+		c.State, c.Outcome.Reason = memory.StateSkipped, reason
+	} else {
+		first, err := hasRoom(ctx, tx, c.Scope.User(), speaker == scope.UserID, a.MaxPending)
+		if err != nil {
+			return c, err
+		}
+		if hold, err = holdUntil(ctx, tx, a, c.Scope, at); err != nil {
+			return c, err
+		}
+		if first {
+			c.NextAttemptAt = latest(at, hold) // only the first of a line is due
+		}
+	}
+	outcome, err := json.Marshal(c.Outcome)
+	if err != nil {
+		return c, err
+	}
+	_, err = tx.Exec(ctx, `INSERT INTO considerations (dialogue_row, namespace, user_id, state, due_at, attempts, outcome,
+		accepted_at, updated_at, session_row, hold_until) VALUES (?1, ?2, ?3, ?4, ?5, 0, ?6, ?7, ?7, nullif(?8, 0), ?9)`,
+		dialogue, scope.Namespace, speaker, string(c.State), sqldb.Micros(c.NextAttemptAt), string(outcome), sqldb.Micros(at), session,
+		sqldb.Micros(hold))
+	if err != nil || hold.IsZero() {
+		return c, err
+	}
+	due, err := releaseFull(ctx, tx, a, c.Scope.User(), at)
+	if due && !c.NextAttemptAt.IsZero() {
+		c.NextAttemptAt = at
+	}
+	return c, err
 }
 
 // The queries of a user's line and of failures name their index. Otherwise SQLite uses (namespace, user_id), and reads all

@@ -191,11 +191,33 @@ type heard struct {
 
 // read lists what is to be remembered, in the order in which it was said, or why nothing is, and the messages that are not to be kept.
 func (r *Rules) read(t decide.Transcript) (kept []*unit, private []string, why string) {
+	all, asked, classes, spoke := r.hearAll(t)
+	private = privateRefs(all, t)
+	var best *unit
+	for _, h := range all {
+		for _, u := range h.units {
+			switch {
+			case !t.New(h.source.index) && (!u.explicit || asked[u]): // considered before, and the new messages ask nothing about it
+			case h.forgotten && !u.explicit:
+			case r.passes(u):
+				kept = append(kept, u)
+			case best == nil || u.stronger(best):
+				best = u
+			}
+		}
+	}
+	if len(kept) == 0 {
+		fresh := slices.DeleteFunc(all, func(h *heard) bool { return !t.New(h.source.index) })
+		return nil, private, r.whyNot(spoke, fresh, best, classes)
+	}
+	return r.finish(kept, t), private, ""
+}
+
+// hearAll reads the speaker's messages in order. asked has the units of the earlier messages, and whether it was asked there to remember
+// them. classes counts the clauses of the new messages; spoke reports whether one of these is the speaker's.
+func (r *Rules) hearAll(t decide.Transcript) (all []*heard, asked map[*unit]bool, classes map[class]int, spoke bool) {
 	lang, group := dialogueLanguage(t.Dialogue), inGroup(t.Dialogue)
-	var all []*heard
-	classes := map[class]int{}
-	spoke := false
-	asked := map[*unit]bool{} // earlier requests to remember
+	asked, classes = map[*unit]bool{}, map[class]int{}
 	for i, m := range t.Dialogue.Messages {
 		if i == t.Earlier {
 			classes = map[class]int{}
@@ -221,25 +243,7 @@ func (r *Rules) read(t decide.Transcript) (kept []*unit, private []string, why s
 		}
 		all = append(all, h)
 	}
-	private = privateRefs(all, t)
-	var best *unit
-	for _, h := range all {
-		for _, u := range h.units {
-			switch {
-			case !t.New(h.source.index) && (!u.explicit || asked[u]): // considered before, and the new messages ask nothing about it
-			case h.forgotten && !u.explicit:
-			case r.passes(u):
-				kept = append(kept, u)
-			case best == nil || u.stronger(best):
-				best = u
-			}
-		}
-	}
-	if len(kept) == 0 {
-		fresh := slices.DeleteFunc(all, func(h *heard) bool { return !t.New(h.source.index) })
-		return nil, private, r.whyNot(spoke, fresh, best, classes)
-	}
-	return r.finish(kept, t), private, ""
+	return all, asked, classes, spoke
 }
 
 // privateRefs names the messages that are not to be kept. What was asked in earlier calls about earlier messages was done then.
