@@ -50,8 +50,8 @@ func TestMemorySurvivesARestart(t *testing.T) {
 		}
 	}
 	expect(t, b.group("kitchen", "alice", `<at id="514"/> Do I live in Lisbon?`), "I know: The user lives in Lisbon.")
-	expect(t, b.direct("alice", "Do I live in Lisbon?"), "I know: The user lives in Lisbon.")
-	expect(t, b.direct("alice", "recall How many cats do I have?"), `{"texts":[],"reason":""}`)
+	expect(t, b.direct("alice", "Do I live in Lisbon?"), "I know: The user is allergic to peanuts. The user lives in Lisbon.")
+	expect(t, b.direct("alice", "recall How many cats do I have?"), `{"texts":["The user is allergic to peanuts."],"reason":""}`)
 	b.kill()
 }
 
@@ -127,7 +127,7 @@ func TestBotAnswersDuringAnOutage(t *testing.T) {
 	}
 	settle(t, s.Addr, "", []string{"alice"})
 	expect(t, b.direct("alice", "Can I have a peanut cookie?"), "I know: The user is allergic to peanuts.")
-	expect(t, b.direct("alice", "Do I live in Lisbon?"), "I know: The user lives in Lisbon.")
+	expect(t, b.direct("alice", "Do I live in Lisbon?"), "I know: The user is allergic to peanuts. The user lives in Lisbon.")
 	if !strings.Contains(b.written(), "the memory is back") {
 		t.Errorf("the log does not say that the memory is back:\n%s", b.written())
 	}

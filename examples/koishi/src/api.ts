@@ -28,6 +28,7 @@ export interface Degradation {
 }
 
 export interface RetrieveResponse {
+  standing: Memory[]
   memories: { memory: Memory; score: number }[]
   promptContext: string
   degraded: Degradation[]

@@ -87,7 +87,7 @@ export class MemoryService extends Service<Connection> {
       }, this.connection.retrieveTimeout)
       const reason = response.degraded.map(({ component, reason }) => `${component}: ${reason}`).join('; ')
       this.note('memory', reason)
-      return { memories: response.memories.map(({ memory }) => memory), promptContext: response.promptContext, reason }
+      return { memories: [...response.standing, ...response.memories.map(({ memory }) => memory)], promptContext: response.promptContext, reason }
     } catch (error) {
       const reason = messageOf(error)
       this.note('memory', reason)

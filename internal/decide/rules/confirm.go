@@ -275,7 +275,8 @@ var howAreYou = lazyregexp.New(`\bhow (are|is|was|were|do|did) (you|your|it|that
 
 // answered keeps a short answer to the assistant's question about the speaker, "What's your name?" – "Bob."
 func (r *Rules) answered(q, answer piece, lang string, i int) *unit {
-	if !asksFactZH.MatchString(q.norm) && !asksFactEN.MatchString(q.norm) && !asksOpenly(q) {
+	wish := answer.hasWord("please", "pls") || answer.has("请")
+	if !asksFactZH.MatchString(q.norm) && !asksFactEN.MatchString(q.norm) && (wish || !asksOpenly(q)) {
 		return nil
 	}
 	g := r.grammarOf(languageOf(answer, lang))
