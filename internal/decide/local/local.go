@@ -59,18 +59,17 @@ func (e *Extractor) Extract(ctx context.Context, in decide.Input) (decide.Extrac
 	if found.Reason += note; len(statements) == 0 {
 		found.Reason += "; but no statement could be made of it"
 	}
-	if found.Ops, err = e.ops(ctx, t, statements); err == nil {
-		for i := range found.Ops {
-			if s := &found.Ops[i].Statement; e.Standing != nil && !s.Forget {
-				s.Standing = e.Standing(*s)
-			}
-			if found.Ops[i].Statement.Everything {
-				found.Ops[i].IDs, found.Ops[i].Reason = []string{decide.Everything}, "the user asked to forget everything"
-			}
-		}
-	}
-	if err != nil {
+	if found.Ops, err = e.ops(ctx, t, statements); err != nil {
 		return found, fmt.Errorf("comparing with existing memories: %w", err)
+	}
+	for i := range found.Ops {
+		op := &found.Ops[i]
+		if e.Standing != nil && !op.Statement.Forget {
+			op.Statement.Standing = e.Standing(op.Statement)
+		}
+		if op.Statement.Everything {
+			op.IDs, op.Reason = []string{decide.Everything}, "the user asked to forget everything"
+		}
 	}
 	return found, e.justSaid(t, in, found.Ops)
 }

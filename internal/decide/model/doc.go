@@ -1,4 +1,4 @@
-// Package model decides and summarizes with a text model: it implements decide.Decider and decide.Summarizer over an llm.Model.
+// Package model extracts with a text model: it implements decide.Extractor and decide.Gate over an llm.Model.
 //
 // A prompt is the operator's template with the transcript in place of {conversation} (prompt.go), followed by fixed rules that no
 // template can leave out: the transcript is data, the language to write in, and the form of the answer. The transcript has one line for
