@@ -345,7 +345,7 @@ func (g given) doubt(text string) string {
 		for _, word := range words {
 			names = names || strings.Contains(text, word)
 		}
-		if len(words) > 0 && !names {
+		if len(words) > 0 && !names && ofUser.MatchString(text) && inScript(about, text) {
 			return fmt.Sprintf("the model says that it is about %q, and the statement does not say so", about)
 		}
 	}
@@ -357,6 +357,17 @@ func (g given) doubt(text string) string {
 		}
 	}
 	return ""
+}
+
+// ofUser matches a statement whose subject is the user, and not somebody or something of the user's.
+var ofUser = lazyregexp.New(`^(the user([^'’]|$)|用[户戶]([^的]|$))`)
+
+// inScript reports whether both texts have Chinese characters, or neither: words of different scripts cannot be compared.
+func inScript(a, b string) bool {
+	han := func(text string) bool {
+		return strings.ContainsFunc(text, func(r rune) bool { return unicode.Is(unicode.Han, r) })
+	}
+	return han(a) == han(b)
 }
 
 // present matches an English statement in the present tense.
