@@ -9,6 +9,7 @@ package evidence
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -74,7 +75,7 @@ func (c *Checker) check(details []detail, cited, others []int) (more []int, prob
 	var missing []string
 	for _, d := range details {
 		in := func(message int) bool { return d.in(c.ground(message)) }
-		if slices.ContainsFunc(grounds, in) || d.kind == name && isParticipant(d.text, c.names) {
+		if slices.ContainsFunc(grounds, in) || d.kind == name && isParticipant(d.text, c.names) || c.composed(d, grounds) {
 			continue
 		}
 		found := false
@@ -97,6 +98,21 @@ func (c *Checker) check(details []detail, cited, others []int) (more []int, prob
 		list += fmt.Sprintf(" and %d more", n)
 	}
 	return nil, "the messages do not have the " + list
+}
+
+// composed reports whether a date follows from two messages: "March 14th" and then "no, the 24th".
+func (c *Checker) composed(d detail, grounds []int) bool {
+	if d.kind != date || d.day.Day == 0 || d.day.Month == 0 {
+		return false
+	}
+	month := d.day
+	month.Day, month.Weekday = 0, 0
+	hasDay := func(message int) bool { return c.ground(message).numbers[strconv.Itoa(d.day.Day)] }
+	hasMonth := func(message int) bool {
+		g := c.ground(message)
+		return slices.ContainsFunc(g.dated, func(said dates.Date) bool { return said.Month == month.Month && g.covers(said, month) })
+	}
+	return slices.ContainsFunc(grounds, hasDay) && slices.ContainsFunc(grounds, hasMonth)
 }
 
 func isParticipant(text string, names []string) bool {

@@ -239,6 +239,19 @@ func TestElsewhere(t *testing.T) {
 	}
 }
 
+// TestDateOfTwoMessages: A correction names the day, and what it corrects the month.
+func TestDateOfTwoMessages(t *testing.T) {
+	for text, known := range map[string]bool{"The concert is on 2027-03-24.": true, "The concert is on 2027-04-24.": false, "The concert is on 2027-03-25.": false} {
+		problem := check(text, "tickets for march 14th", "ahh no, 24th")
+		if (problem == "") != known {
+			t.Errorf("%s: %q", text, problem)
+		}
+	}
+	if problem := check("用户的预产期是2027-01-26。", "预产期一月二十号", "刚翻了产检本，二十六号才对"); problem != "" {
+		t.Error(problem)
+	}
+}
+
 func FuzzCheck(f *testing.F) {
 	f.Add("用户2026年11月25日花了3.5万元去看《三体》", "下周三，三万五")
 	f.Add("The user meets Ann-Marie at half past 3 on May 3rd", "in a couple of weeks, 24/7")
