@@ -241,7 +241,9 @@ func TestElsewhere(t *testing.T) {
 
 // TestDateOfTwoMessages: A correction names the day, and what it corrects the month.
 func TestDateOfTwoMessages(t *testing.T) {
-	for text, known := range map[string]bool{"The concert is on 2027-03-24.": true, "The concert is on 2027-04-24.": false, "The concert is on 2027-03-25.": false} {
+	for text, known := range map[string]bool{
+		"The concert is on 2027-03-24.": true, "The concert is on 2027-04-24.": false, "The concert is on 2027-03-25.": false,
+	} {
 		problem := check(text, "tickets for march 14th", "ahh no, 24th")
 		if (problem == "") != known {
 			t.Errorf("%s: %q", text, problem)
