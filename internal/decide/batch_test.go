@@ -71,13 +71,16 @@ func (c *stopwatch) advance(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-func newDebounced(t *testing.T) (*system, *scribe, *stopwatch) {
+func newDebounced(t *testing.T, batched ...func(int)) (*system, *scribe, *stopwatch) {
 	t.Helper()
 	m, clock := &scribe{}, &stopwatch{now: time.Now(), attempts: make(chan struct{}, 1000)}
 	s := newSystem(t, &judge{}, func(deps *decide.Deps, options *decide.Options) {
 		deps.Extractor, deps.Queue = m, watched{deps.Queue, clock.attempts}
 		options.Now = clock.read
 		options.Debounce = 2 * time.Minute
+		for _, count := range batched {
+			options.Batched = count
+		}
 		options.AsksModel = func() bool { return true }
 		options.Urgent = func(tr decide.Transcript) bool {
 			return slices.ContainsFunc(tr.Dialogue.Messages, func(m memory.Message) bool { return m.Content == "Fact urgent" })
@@ -134,7 +137,8 @@ func TestDialoguesAreConsideredTogether(t *testing.T) {
 		"": nil, "storing fails": {&memory.TransientError{Err: errors.New("away")}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, m, clock := newDebounced(t)
+			batched := 0
+			s, m, clock := newDebounced(t, func(n int) { batched += n })
 			var accepted []memory.Consideration
 			for _, text := range []string{"Fact one", "Hello", "Fact two", "Fact one, instead"} {
 				accepted = append(accepted, s.say(t, clock, text))
@@ -172,8 +176,8 @@ func TestDialoguesAreConsideredTogether(t *testing.T) {
 					}
 				}
 			}
-			if m.asked() != 1 || len(m.calls[0]) != 4 {
-				t.Errorf("the model was asked %q", m.calls)
+			if m.asked() != 1 || len(m.calls[0]) != 4 || batched != 3 {
+				t.Errorf("the model was asked %q, and %d dialogues are counted with the first", m.calls, batched)
 			}
 			if last := s.ended(t, clock, accepted[3].ID).Outcome.Changes; len(last) != 1 || last[0].Action != memory.ActionUpdated {
 				t.Errorf("the last one changed %+v", last)

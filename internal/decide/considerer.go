@@ -104,7 +104,9 @@ type Options struct {
 	// Debounce both are required.
 	AsksModel func() bool
 	Urgent    func(t Transcript) bool
-	Location  *time.Location // of users who set no time zone
+	// Batched is called with the number of dialogues that were considered in the call of an earlier one. Optional.
+	Batched  func(dialogues int)
+	Location *time.Location // of users who set no time zone
 	// Now is the clock, also the pool's; by default time.Now.
 	Now     func() time.Time
 	Pool    queue.Options
@@ -347,7 +349,11 @@ func (c *Considerer) save(ctx context.Context, b batch, plans []plan) error {
 		}
 		saved[job.Seq] = data
 	}
-	return c.Queue.CheckpointAll(ctx, saved)
+	err := c.Queue.CheckpointAll(ctx, saved)
+	if err == nil && c.options.Batched != nil {
+		c.options.Batched(len(plans) - 1)
+	}
+	return err
 }
 
 // spoken reports whether the speaker said anything in the new messages.

@@ -78,6 +78,8 @@ type Depth struct {
 	State  memory.State
 	Count  int64
 	Oldest time.Time // when the oldest was accepted, or last retried; zero if there is none
+	// Delayed is how many of the pending ones are held back to be considered together with what follows.
+	Delayed int64
 }
 
 // ListQuery asks for a page of considerations.

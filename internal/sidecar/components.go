@@ -204,6 +204,7 @@ func (p *components) newConsiderer() *decide.Considerer {
 		Debounce:            cfg.Queue.Debounce,
 		AsksModel:           p.models.deciding.AsksModel,
 		Urgent:              p.rules.Urgent,
+		Batched:             p.counts.Batched,
 		Location:            p.location,
 		Now:                 p.Now,
 		Tracing:             p.tracing,

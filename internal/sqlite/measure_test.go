@@ -28,7 +28,7 @@ func TestQueueDepthsAreCounted(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, d := range depths {
-			if i >= len(got) || got[i].State != d.State || got[i].Count != d.Count || !got[i].Oldest.Equal(d.Oldest) {
+			if i >= len(got) || got[i].State != d.State || got[i].Count != d.Count || got[i].Delayed != d.Delayed || !got[i].Oldest.Equal(d.Oldest) {
 				t.Errorf("got %v, want %v", got, depths)
 			}
 		}
@@ -38,7 +38,7 @@ func TestQueueDepthsAreCounted(t *testing.T) {
 	for i := range 6 {
 		scope := memory.Scope{Namespace: fmt.Sprint("site", i%2), UserID: fmt.Sprint("u", i)}
 		_, err := q.Accept(ctx, queue.Acceptance{
-			ID: fmt.Sprint("con_", i), Speakers: []string{scope.UserID}, At: at.Add(time.Duration(i) * time.Hour), MaxPending: 10,
+			ID: fmt.Sprint("con_", i), Speakers: []string{scope.UserID}, At: at.Add(time.Duration(i) * time.Hour), MaxPending: 10, Delay: time.Duration(i/5) * 48 * time.Hour,
 			Dialogue: memory.Dialogue{Scope: scope, Messages: []memory.Message{{Role: memory.RoleUser, Speaker: scope.UserID, Content: "hi", Time: at}}},
 		})
 		if err != nil {
@@ -55,7 +55,7 @@ func TestQueueDepthsAreCounted(t *testing.T) {
 		}
 	}
 	want(
-		queue.Depth{State: memory.StatePending, Count: 2, Oldest: at.Add(4 * time.Hour)},
+		queue.Depth{State: memory.StatePending, Count: 2, Delayed: 1, Oldest: at.Add(4 * time.Hour)},
 		queue.Depth{State: memory.StateRunning, Count: 1, Oldest: at.Add(3 * time.Hour)},
 		queue.Depth{State: memory.StateFailed, Count: 2, Oldest: at.Add(time.Hour)},
 	)

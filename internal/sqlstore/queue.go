@@ -516,8 +516,9 @@ func (s *Queue) Depths(ctx context.Context) (depths []queue.Depth, err error) {
 		} {
 			d := queue.Depth{State: of.state}
 			var oldest sql.NullInt64
-			err := q.QueryRow(ctx, `WITH some AS (SELECT count(*) AS n, min(seq) AS first FROM considerations `+of.where+`)
-				SELECT n, (SELECT accepted_at FROM considerations WHERE seq = first) FROM some`).Scan(&d.Count, &oldest)
+			err := q.QueryRow(ctx, `WITH some AS (SELECT count(*) AS n, min(seq) AS first, count(hold_until) AS held FROM considerations `+
+				of.where+`) SELECT n, held, (SELECT accepted_at FROM considerations WHERE seq = first) FROM some`).
+				Scan(&d.Count, &d.Delayed, &oldest)
 			if err != nil {
 				return err
 			}

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/memsidecar/memsidecar/internal/breaker"
+	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/queue"
 )
 
@@ -49,6 +50,7 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 var (
 	breakerState = desc("breaker_state", "1 for the state that a circuit breaker is in, 0 for the others.", "component", stateLabel)
 	queueDepth   = desc("queue_considerations", "Considerations that are pending, running or failed.", stateLabel)
+	queueDelayed = desc("queue_delayed_considerations", "Pending considerations that queue.debounce holds back.")
 	queueAge     = desc("queue_oldest_age_seconds", "Age of the oldest of them, 0 when there is none.", stateLabel)
 	queueBytes   = desc("queue_bytes", "Size of the pending dialogues, as queue.max_pending_bytes counts it.")
 	indexLookups = desc("index_cache_lookups_total", "Searches that found their user's index in memory (hit) or loaded it (miss).", "result")
@@ -62,7 +64,7 @@ var (
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(descs chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		breakerState, queueDepth, queueAge, queueBytes, indexLookups, indexDropped, indexUsers, indexBytes, databaseSize, walSize,
+		breakerState, queueDepth, queueDelayed, queueAge, queueBytes, indexLookups, indexDropped, indexUsers, indexBytes, databaseSize, walSize,
 	} {
 		descs <- d
 	}
@@ -109,6 +111,9 @@ func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 	now := time.Now()
 	for _, d := range depths {
 		gauge(queueDepth, float64(d.Count), string(d.State))
+		if d.State == memory.StatePending {
+			gauge(queueDelayed, float64(d.Delayed))
+		}
 		age := 0.0
 		if !d.Oldest.IsZero() {
 			age = max(0, now.Sub(d.Oldest).Seconds())

@@ -52,6 +52,7 @@ type Metrics struct {
 	commitTime  prometheus.Observer
 	failedReads prometheus.Counter
 	refused     *prometheus.CounterVec
+	batched     prometheus.Counter
 	extracted   *prometheus.CounterVec
 	unreadable  *prometheus.CounterVec
 }
@@ -70,6 +71,8 @@ func New(version string, prices usage.Prices) *Metrics {
 	m.outcomes = m.counters("considerations_total", "How attempts of considerations ended; postponed ones are tried again.", "outcome")
 	m.delay = m.histograms("consideration_delay_seconds", "From a dialogue's acceptance to its final outcome.",
 		[]float64{.01, .05, .1, .5, 1, 5, 10, 60, 300, 1800, 3600, 6 * 3600, 24 * 3600, 7 * 24 * 3600}).WithLabelValues()
+	m.batched = m.counters("considerations_batched_total",
+		"Dialogues that were considered in the model call of an earlier one.").WithLabelValues()
 	m.lookups = m.counters("embedding_cache_lookups_total", "Queries whose vector the cache was asked for: hit or miss.", "result")
 	m.success = m.gauges("background_last_success_timestamp_seconds", "When background work last succeeded, in Unix time; 0 means never.", "loop")
 	m.failures = m.counters("background_failures_total", "Rounds of background work that failed.", "loop")
@@ -179,6 +182,9 @@ func (m *Metrics) Considered(state memory.State, after time.Duration) {
 	m.outcomes.WithLabelValues(string(state)).Inc()
 	m.delay.Observe(after.Seconds())
 }
+
+// Batched counts dialogues that were considered in the model call of an earlier one.
+func (m *Metrics) Batched(dialogues int) { m.batched.Add(float64(dialogues)) }
 
 // Refused counts a write that was undone because a quota was used up.
 func (m *Metrics) Refused(quota memory.QuotaName) { m.refused.WithLabelValues(string(quota)).Inc() }
