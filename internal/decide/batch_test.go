@@ -189,6 +189,36 @@ func TestDialoguesAreConsideredTogether(t *testing.T) {
 	}
 }
 
+// TestBatchSurvivesARestart: after a stop between saving the plans of dialogues and applying them, the plans are applied and no model is
+// asked again.
+func TestBatchSurvivesARestart(t *testing.T) {
+	var deps decide.Deps
+	var options decide.Options
+	m, clock := &scribe{}, &stopwatch{now: time.Now(), attempts: make(chan struct{}, 1000)}
+	s := newSystem(t, &judge{}, func(d *decide.Deps, o *decide.Options) {
+		d.Extractor, d.Queue = m, watched{d.Queue, clock.attempts}
+		o.Now, o.Debounce = clock.read, 2*time.Minute
+		o.AsksModel, o.Urgent = func() bool { return true }, func(decide.Transcript) bool { return false }
+		deps, options = *d, *o
+	})
+	accepted := []memory.Consideration{s.say(t, clock, "Fact one"), s.say(t, clock, "Fact two"), s.say(t, clock, "Fact one, instead")}
+	s.memories.fail(&memory.TransientError{Err: errors.New("away")})
+	clock.advance(2*time.Minute + time.Second)
+	s.Wake()
+	<-clock.attempts // the plans are saved, and the first could not be applied
+	s.Considerer.Stop(t.Context())
+	s.Considerer = decide.NewConsiderer(deps, options)
+	s.Considerer.Start()
+	for i, c := range accepted {
+		if got := s.ended(t, clock, c.ID); got.State != memory.StateRemembered || len(got.Outcome.Changes) != 1 {
+			t.Errorf("%d: %s, %+v", i, got.State, got.Outcome)
+		}
+	}
+	if got := s.stored(t, "alice"); len(got) != 2 || m.asked() != 1 {
+		t.Errorf("stored %q after %d calls", got, m.asked())
+	}
+}
+
 // TestUrgentEndsTheDelay: what is urgent, and a wait, make the line due.
 func TestUrgentEndsTheDelay(t *testing.T) {
 	for _, name := range []string{"urgent", "wait", "retry", "many"} {
