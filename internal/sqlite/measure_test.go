@@ -38,7 +38,8 @@ func TestQueueDepthsAreCounted(t *testing.T) {
 	for i := range 6 {
 		scope := memory.Scope{Namespace: fmt.Sprint("site", i%2), UserID: fmt.Sprint("u", i)}
 		_, err := q.Accept(ctx, queue.Acceptance{
-			ID: fmt.Sprint("con_", i), Speakers: []string{scope.UserID}, At: at.Add(time.Duration(i) * time.Hour), MaxPending: 10, Delay: time.Duration(i/5) * 48 * time.Hour,
+			ID: fmt.Sprint("con_", i), Speakers: []string{scope.UserID}, At: at.Add(time.Duration(i) * time.Hour), MaxPending: 10,
+			Delay:    time.Duration(i/5) * 48 * time.Hour,
 			Dialogue: memory.Dialogue{Scope: scope, Messages: []memory.Message{{Role: memory.RoleUser, Speaker: scope.UserID, Content: "hi", Time: at}}},
 		})
 		if err != nil {
