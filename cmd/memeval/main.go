@@ -156,6 +156,8 @@ type talkCommand struct {
 	Files []string `arg:"" name:"file" help:"JSONL: a user a line, with the hand-overs and questions in order."`
 	TopK  int32    `default:"3" help:"Hits of a question (${default})."`
 
+	Together time.Duration `placeholder:"DURATION" help:"Wait for no outcome; calls within this time are considered together, as by queue.debounce."`
+
 	outputFlags
 }
 
@@ -170,7 +172,7 @@ func (talkCommand) Help() string {
 // Run measures conversations.
 func (t talkCommand) Run(ctx context.Context, c *commands, s *streams) error {
 	return t.measure(ctx, c, s, eval.KindTalk, func(fresh *eval.Sidecar, misses eval.Misses) (eval.Report, error) {
-		return eval.Talk(ctx, fresh, eval.TalkOptions{Files: t.Files, TopK: t.TopK, Misses: misses})
+		return eval.Talk(ctx, fresh, eval.TalkOptions{Files: t.Files, TopK: t.TopK, Misses: misses, Together: t.Together})
 	})
 }
 
@@ -366,7 +368,7 @@ func withFreshSidecar(ctx context.Context, c *commands, s *streams, do func(*eva
 		Memories: memsidecarv1.NewMemoryServiceClient(conn), Sessions: memsidecarv1.NewSessionServiceClient(conn),
 		Users: memsidecarv1.NewUserServiceClient(conn), Admin: memsidecarv1.NewAdminServiceClient(conn),
 		WaitIdle: func(ctx context.Context) error {
-			fresh.CatchUp()
+			fresh.CatchUp(ctx)
 			return ctx.Err()
 		},
 		Progress: s.progress,

@@ -200,6 +200,9 @@ func TestScriptedAnswers(t *testing.T) {
 			if len(m.unknown) > 0 {
 				t.Errorf("%d requests have no answer: write them as testdata/answers/README.md says", len(m.unknown))
 			}
+			if calls, _ := numbers["calls.summary"].(float64); calls < 400 {
+				t.Errorf("%v calls of the model are counted", calls)
+			}
 			for _, kind := range []string{
 				"answer in next call", "correction in next call", "forget just said", "forget everything", "forget named", "don't save",
 				"update chain", "standing instruction",

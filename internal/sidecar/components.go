@@ -55,7 +55,6 @@ type components struct {
 
 	rules      *rules.Rules
 	records    *sqlstore.Models
-	calls      *usage.Recorder
 	meter      *budget.Meter
 	models     *models
 	vectorizer *backfill.Vectorizer

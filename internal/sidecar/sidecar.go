@@ -18,6 +18,7 @@ import (
 	"github.com/memsidecar/memsidecar/internal/retrieve/recall"
 	"github.com/memsidecar/memsidecar/internal/server"
 	"github.com/memsidecar/memsidecar/internal/session"
+	"github.com/memsidecar/memsidecar/internal/usage"
 )
 
 // Sidecar is a running sidecar.
@@ -40,6 +41,7 @@ type Sidecar struct {
 	server   *server.Server
 	security *security
 	indexing *recall.Worker
+	calls    *usage.Recorder
 	failed   chan error // receives the error of a listener that ended without being stopped
 	closers  []func(context.Context)
 }
@@ -114,8 +116,11 @@ func Start(ctx context.Context, cfg config.Config, options Options) (_ *Sidecar,
 	return s, nil
 }
 
-// CatchUp waits until all messages can be recalled. It is for programs that measure recall.
-func (s *Sidecar) CatchUp() { s.indexing.CatchUp() }
+// CatchUp waits until all messages can be recalled, and writes the model calls that are not counted yet. It is for programs that measure.
+func (s *Sidecar) CatchUp(ctx context.Context) {
+	s.indexing.CatchUp()
+	s.calls.Flush(ctx)
+}
 
 func (s *Sidecar) onStop(closer func(context.Context)) { s.closers = append(s.closers, closer) }
 

@@ -64,6 +64,9 @@ func (r *Recorder) Record(ctx context.Context, c Call) {
 	r.writer.Add(c)
 }
 
+// Flush writes the pending calls now.
+func (r *Recorder) Flush(ctx context.Context) { r.writer.Flush(ctx) }
+
 // Close writes the pending calls.
 func (r *Recorder) Close() { r.writer.Close() }
 

@@ -25,6 +25,9 @@ type TalkOptions struct {
 	Files  []string
 	TopK   int32
 	Misses Misses
+	// Together hands calls over as a bot does: it waits for no outcome, and calls within this time of each other are considered
+	// together. Whether a single one of them is left clean is then not measured. 0 waits for each.
+	Together time.Duration
 }
 
 // Talk plays conversations in the talk format, and measures what is kept, dropped, forgotten, answered, and left alone. The shares and
@@ -39,7 +42,7 @@ func Talk(ctx context.Context, s *Sidecar, o TalkOptions) (Report, error) {
 		}
 		people = append(people, read...)
 	}
-	t := &talkRun{TalkOptions: o, sidecar: s, shares: map[talkShare][]bool{}, steps: map[string][]bool{}}
+	t := &talkRun{TalkOptions: o, sidecar: s, shares: map[talkShare][]bool{}, steps: map[string][]bool{}, namespaces: map[string]bool{}}
 	step, done := s.Progress(len(people), "users")
 	defer done()
 	for i := range people {
@@ -161,6 +164,8 @@ type talkRun struct {
 	steps    map[string][]bool // by kind
 	memories int
 	users    int
+
+	namespaces map[string]bool
 }
 
 // rule is an expression with the step that expects it.
@@ -191,6 +196,8 @@ type personRun struct {
 
 	keep, gone, drop []rule
 	ever             map[string]bool // texts of memories that were active at some time
+	open             bool            // the next call is considered together with this one
+	many             bool            // this call is considered together with the one before
 }
 
 func (t *talkRun) play(ctx context.Context, p *person) error {
@@ -203,10 +210,16 @@ func (t *talkRun) play(ctx context.Context, p *person) error {
 			return err
 		}
 	}
+	t.namespaces[p.namespace] = true
 	r := &personRun{talkRun: t, person: p, ever: map[string]bool{}}
+	var first time.Time // of the calls that are considered together
 	for i := range p.Steps {
 		var err error
 		if s := &p.Steps[i]; len(s.Call) > 0 {
+			if s.At.Sub(first) >= t.Together {
+				first = s.At
+			}
+			r.open = i+1 < len(p.Steps) && len(p.Steps[i+1].Call) > 0 && p.Steps[i+1].At.Sub(first) < t.Together
 			err = r.call(ctx, i, s)
 		} else {
 			err = r.ask(ctx, i, s)
@@ -305,20 +318,21 @@ func (r *personRun) call(ctx context.Context, number int, s *talkStep) error {
 		}
 		request.Messages = append(request.Messages, sent)
 	}
-	considered, err := r.outcome(ctx, request)
-	if err != nil {
+	alone := !r.open && !r.many
+	if r.many = r.open; r.open {
+		request.Wait = nil
+		_, err = r.sidecar.Memories.ConsiderMemorizing(ctx, request)
+		if err != nil {
+			return err
+		}
+	} else if err := r.settle(ctx, number, s, request); err != nil {
 		return err
-	}
-	switch considered.GetState() {
-	case memsidecarv1.ConsiderationState_CONSIDERATION_STATE_REMEMBERED, memsidecarv1.ConsiderationState_CONSIDERATION_STATE_SKIPPED:
-	default:
-		r.miss(number, s, talkMiss{What: "state " + considered.GetState().String(), Texts: []string{considered.GetReason(), considered.GetError()}})
 	}
 	after, err := r.activeByID(ctx)
 	if err != nil {
 		return err
 	}
-	if s.Nothing {
+	if s.Nothing && alone {
 		var added []string
 		for id, text := range after {
 			if before[id] != text {
@@ -329,6 +343,26 @@ func (r *personRun) call(ctx context.Context, number int, s *talkStep) error {
 			r.miss(number, s, talkMiss{What: "not clean", Texts: added})
 		}
 	}
+	r.expect(s, number, after)
+	return nil
+}
+
+// settle hands a call over and waits for its outcome.
+func (r *personRun) settle(ctx context.Context, number int, s *talkStep, request *memsidecarv1.ConsiderMemorizingRequest) error {
+	considered, err := r.outcome(ctx, request)
+	if err != nil {
+		return err
+	}
+	switch considered.GetState() {
+	case memsidecarv1.ConsiderationState_CONSIDERATION_STATE_REMEMBERED, memsidecarv1.ConsiderationState_CONSIDERATION_STATE_SKIPPED:
+	default:
+		r.miss(number, s, talkMiss{What: "state " + considered.GetState().String(), Texts: []string{considered.GetReason(), considered.GetError()}})
+	}
+	return nil
+}
+
+// expect adds what a call is expected to leave, or to end.
+func (r *personRun) expect(s *talkStep, number int, after map[string]string) {
 	ended := slices.Concat(s.Gone, s.Cancels)
 	r.keep = slices.DeleteFunc(r.keep, func(k rule) bool {
 		return slices.ContainsFunc(ended, func(p pattern) bool { return p.text == k.text })
@@ -345,7 +379,6 @@ func (r *personRun) call(ctx context.Context, number int, s *talkStep) error {
 	for _, d := range s.Drop {
 		r.drop = append(r.drop, rule{d, s, number, nil})
 	}
-	return nil
 }
 
 // outcome waits longer than the server does: a model may be slow.
@@ -504,16 +537,30 @@ func (t *talkRun) report(ctx context.Context) (Report, error) {
 
 // costs adds what models cost, if any was asked.
 func (t *talkRun) costs(ctx context.Context, r Report) error {
-	status, err := t.sidecar.Admin.GetStatus(ctx, &memsidecarv1.GetStatusRequest{})
-	if err != nil {
+	if err := t.sidecar.WaitIdle(ctx); err != nil {
 		return err
 	}
-	for _, m := range status.GetUsage().GetToday().GetModels() {
-		r["calls."+m.GetPart()], r["input_tokens."+m.GetPart()], r["output_tokens."+m.GetPart()] =
-			float64(m.GetCallCount()), float64(m.GetInputTokenCount()), float64(m.GetOutputTokenCount())
-	}
-	for _, cost := range status.GetUsage().GetToday().GetCosts() {
-		r["cost."+cost.GetCurrency()] = cost.GetAmount()
+	for namespace := range t.namespaces {
+		status, err := t.sidecar.Admin.GetStatus(ctx, &memsidecarv1.GetStatusRequest{
+			Scope: &memsidecarv1.Scope{Namespace: namespace}, UsageDays: 2, // a run may pass midnight
+		})
+		if err != nil {
+			return err
+		}
+		add := func(name string, value float64) {
+			before, _ := r[name].(float64)
+			r[name] = before + value
+		}
+		for _, day := range status.GetUsage().GetDays() {
+			for _, m := range day.GetModels() {
+				add("calls."+m.GetPart(), float64(m.GetCallCount()))
+				add("input_tokens."+m.GetPart(), float64(m.GetInputTokenCount()))
+				add("output_tokens."+m.GetPart(), float64(m.GetOutputTokenCount()))
+			}
+			for _, cost := range day.GetCosts() {
+				add("cost."+cost.GetCurrency(), cost.GetAmount())
+			}
+		}
 	}
 	return nil
 }
