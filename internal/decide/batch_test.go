@@ -206,9 +206,9 @@ func TestBatchSurvivesARestart(t *testing.T) {
 	clock.advance(2*time.Minute + time.Second)
 	s.Wake()
 	<-clock.attempts // the plans are saved, and the first could not be applied
-	s.Considerer.Stop(t.Context())
+	s.Stop(t.Context())
 	s.Considerer = decide.NewConsiderer(deps, options)
-	s.Considerer.Start()
+	s.Start()
 	for i, c := range accepted {
 		if got := s.ended(t, clock, c.ID); got.State != memory.StateRemembered || len(got.Outcome.Changes) != 1 {
 			t.Errorf("%d: %s, %+v", i, got.State, got.Outcome)
