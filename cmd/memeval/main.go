@@ -156,7 +156,7 @@ type talkCommand struct {
 	Files []string `arg:"" name:"file" help:"JSONL: a user a line, with the hand-overs and questions in order."`
 	TopK  int32    `default:"3" help:"Hits of a question (${default})."`
 
-	Together time.Duration `placeholder:"DURATION" help:"Wait for no outcome; calls within this time are considered together, as by queue.debounce."`
+	Together time.Duration `placeholder:"DURATION" help:"Wait for no outcome; calls within this time are considered together, as by session.idle."`
 
 	outputFlags
 }
@@ -171,9 +171,13 @@ func (talkCommand) Help() string {
 
 // Run measures conversations.
 func (t talkCommand) Run(ctx context.Context, c *commands, s *streams) error {
+	settings := map[string]string{}
+	if t.Together > 0 { // calls are held back until one waits for its outcome
+		settings["session.memorize_every"], settings["session.idle"] = "10", "1h"
+	}
 	return t.measure(ctx, c, s, eval.KindTalk, func(fresh *eval.Sidecar, misses eval.Misses) (eval.Report, error) {
 		return eval.Talk(ctx, fresh, eval.TalkOptions{Files: t.Files, TopK: t.TopK, Misses: misses, Together: t.Together})
-	})
+	}, settings)
 }
 
 // outputFlags select where the results go.
@@ -184,7 +188,9 @@ type outputFlags struct {
 }
 
 // measure runs do with a fresh sidecar and shows its report.
-func (o outputFlags) measure(ctx context.Context, c *commands, s *streams, kind eval.Kind, do func(*eval.Sidecar, eval.Misses) (eval.Report, error)) error {
+func (o outputFlags) measure(
+	ctx context.Context, c *commands, s *streams, kind eval.Kind, do func(*eval.Sidecar, eval.Misses) (eval.Report, error), extra ...map[string]string,
+) error {
 	if err := o.check(); err != nil {
 		return err
 	}
@@ -203,7 +209,7 @@ func (o outputFlags) measure(ctx context.Context, c *commands, s *streams, kind 
 	err := withFreshSidecar(ctx, c, s, func(fresh *eval.Sidecar) (err error) {
 		report, err = do(fresh, misses)
 		return err
-	})
+	}, extra...)
 	if err != nil {
 		return inputMistake(err)
 	}
@@ -332,8 +338,8 @@ var fixed = map[string]string{
 	"queue.max_pending": "0", "queue.max_pending_bytes": "0",
 }
 
-// withFreshSidecar runs do with a sidecar on a temporary folder.
-func withFreshSidecar(ctx context.Context, c *commands, s *streams, do func(*eval.Sidecar) error) (err error) {
+// withFreshSidecar runs do with a sidecar on a temporary folder. extra are settings beside the fixed ones.
+func withFreshSidecar(ctx context.Context, c *commands, s *streams, do func(*eval.Sidecar) error, extra ...map[string]string) (err error) {
 	for key := range c.Set {
 		if _, ok := fixed[key]; ok || key == "data_dir" {
 			return usageError{fmt.Errorf("memeval sets %s itself, so that runs can be compared: leave it out of --set", key)}
@@ -347,6 +353,9 @@ func withFreshSidecar(ctx context.Context, c *commands, s *streams, do func(*eva
 	settings := map[string]string{}
 	maps.Copy(settings, c.Set)
 	maps.Copy(settings, fixed)
+	for _, more := range extra {
+		maps.Copy(settings, more)
+	}
 	settings["data_dir"] = dir
 	loaded, err := config.Load(config.Sources{File: c.Config, Flags: settings})
 	if err != nil {

@@ -163,7 +163,6 @@ type Queue struct {
 	MaxPendingBytes        int           `koanf:"max_pending_bytes" min:"0" max:"1125899906842624"`
 	MaxAge                 time.Duration `koanf:"max_age" min:"1m" max:"8760h"`
 	MaxWait                time.Duration `koanf:"max_wait" min:"0" max:"1h"`
-	Debounce               time.Duration `koanf:"debounce" min:"0" max:"1h"`
 	BackoffMin             time.Duration `koanf:"backoff_min" min:"1ms" max:"24h"`
 	BackoffMax             time.Duration `koanf:"backoff_max" min:"1ms" max:"24h"`
 	Retention              time.Duration `koanf:"retention" min:"0" max:"876000h"`
@@ -175,7 +174,7 @@ type Session struct {
 	Enabled          bool              `koanf:"enabled"`
 	RecordConsidered bool              `koanf:"record_considered"`
 	MemorizeEvery    int               `koanf:"memorize_every" min:"0" max:"1000"`
-	Idle             time.Duration     `koanf:"idle" min:"1s" max:"720h"`
+	Idle             time.Duration     `koanf:"idle" min:"0" max:"720h"`
 	TTL              time.Duration     `koanf:"ttl" min:"1s" max:"87600h"`
 	MaxMessages      int               `koanf:"max_messages" min:"1" max:"1000"`
 	MaxTurns         int               `koanf:"max_turns" min:"1" max:"1000"`
@@ -358,12 +357,11 @@ func defaults(dataDir string) Config {
 			Retention:         720 * time.Hour,
 			FailedRetention:   8760 * time.Hour,
 			MaxWait:           30 * time.Second,
-			Debounce:          2 * time.Minute,
 			BackoffMin:        time.Second,
 			BackoffMax:        5 * time.Minute,
 		},
 		Session: Session{
-			Enabled: true, RecordConsidered: true, MemorizeEvery: 10, Idle: 30 * time.Minute, TTL: 24 * time.Hour,
+			Enabled: true, RecordConsidered: true, MemorizeEvery: 10, Idle: 2 * time.Minute, TTL: 24 * time.Hour,
 			MaxMessages: 10, MaxTurns: 5, MaxChars: 4000, ClaimMaxChars: 50, FailurePhrases: []string{}, SummaryMaxChars: 1000,
 			Labels: map[string]string{}, Wordings: session.DefaultWordings(),
 		},

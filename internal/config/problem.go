@@ -58,6 +58,7 @@ func (p problems) err() error {
 // renamedKeys are the keys of today by the keys of the release before.
 var renamedKeys = map[string]string{
 	"retrieval.min_score": "retrieval.min_relevance",
+	"queue.debounce":      "session.idle",
 	"results":             "numbered_lists", // as a file has it
 	"results.max_items":   "numbered_lists.max_items",
 	"results.max_age":     "numbered_lists.max_age",

@@ -95,11 +95,11 @@ func (c *Considerer) acceptance(ctx context.Context, r Request) (a queue.Accepta
 	for speaker := range skip {
 		dialogue, _ = dialogue.Without(speaker) // a paused user's words are not kept either
 	}
-	delay, hurry := c.debounce(dialogue, speakers, r.Wait)
+	hold, hurry := c.debounce(dialogue, speakers, r.Wait)
 	return queue.Acceptance{
 		ID:                  newConsiderationID(),
-		Delay:               delay,
-		DelayMessages:       debounceMessages,
+		Delay:               hold.Pause,
+		DelayMessages:       hold.Messages,
 		Hurry:               hurry,
 		Dialogue:            dialogue,
 		Speakers:            speakers,

@@ -13,29 +13,40 @@ import (
 
 // Limits of what waits for each other and is considered together.
 const (
-	debounceMessages = 20 // of people: so many are considered without waiting longer
-	batchFollowers   = 39
-	batchMessages    = 100
-	batchRunes       = 24_000
+	batchFollowers = 39
+	batchMessages  = 100
+	batchRunes     = 24_000
 )
 
+// Debounce says how long what is handed over waits for the following messages of its conversation.
+type Debounce struct {
+	Pause    time.Duration // until nothing was added for this long; 0: it does not wait
+	Messages int           // or until so many messages of people wait
+}
+
 // debounce returns how long a new dialogue is held back, and whether it ends the holding back of those before it.
-func (c *Considerer) debounce(d memory.Dialogue, speakers []string, wait time.Duration) (delay time.Duration, hurry bool) {
+func (c *Considerer) debounce(d memory.Dialogue, speakers []string, wait time.Duration) (hold Debounce, hurry bool) {
 	if wait > 0 {
-		return 0, true
+		return hold, true
 	}
-	if !c.debounces() {
-		return 0, false
+	if hold = c.debounceIn(d.Scope.Namespace); hold.Pause <= 0 {
+		return hold, false
 	}
 	for _, speaker := range speakers {
 		if c.options.Urgent(Transcript{Dialogue: d, Speaker: speaker}) {
-			return 0, true
+			return Debounce{}, true
 		}
 	}
-	return c.options.Debounce, false
+	return hold, false
 }
 
-func (c *Considerer) debounces() bool { return c.options.Debounce > 0 && c.options.AsksModel() }
+// debounceIn returns how long dialogues of a namespace wait: not at all where no model is asked.
+func (c *Considerer) debounceIn(namespace string) Debounce {
+	if c.options.Debounce == nil || !c.options.AsksModel() {
+		return Debounce{}
+	}
+	return c.options.Debounce(namespace)
+}
 
 // batch is jobs of one user and conversation that are considered in one call, oldest first.
 //
@@ -49,7 +60,7 @@ type batch struct {
 // batchOf returns the job with those that are considered together with it.
 func (c *Considerer) batchOf(ctx context.Context, job queue.Job) (batch, error) {
 	b := batch{jobs: []queue.Job{job}}
-	if !c.debounces() {
+	if c.debounceIn(job.Consideration.Scope.Namespace).Pause <= 0 {
 		return b, nil
 	}
 	following, err := c.Queue.Following(ctx, job.Seq, batchFollowers)

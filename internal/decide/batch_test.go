@@ -71,13 +71,15 @@ func (c *stopwatch) advance(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
+func twoMinutes(string) decide.Debounce { return decide.Debounce{Pause: 2 * time.Minute, Messages: 20} }
+
 func newDebounced(t *testing.T, batched ...func(int)) (*system, *scribe, *stopwatch) {
 	t.Helper()
 	m, clock := &scribe{}, &stopwatch{now: time.Now(), attempts: make(chan struct{}, 1000)}
 	s := newSystem(t, &judge{}, func(deps *decide.Deps, options *decide.Options) {
 		deps.Extractor, deps.Queue = m, watched{deps.Queue, clock.attempts}
 		options.Now = clock.read
-		options.Debounce = 2 * time.Minute
+		options.Debounce = twoMinutes
 		for _, count := range batched {
 			options.Batched = count
 		}
@@ -148,7 +150,7 @@ func TestDialoguesAreConsideredTogether(t *testing.T) {
 				t.Fatalf("due after %s, %d calls", due, m.asked())
 			}
 			s.memories.fail(failures...)
-			clock.advance(41 * time.Second)
+			clock.advance(2*time.Minute + time.Second)
 			s.Wake()
 			for i, c := range accepted {
 				got := s.ended(t, clock, c.ID)
@@ -197,7 +199,7 @@ func TestBatchSurvivesARestart(t *testing.T) {
 	m, clock := &scribe{}, &stopwatch{now: time.Now(), attempts: make(chan struct{}, 1000)}
 	s := newSystem(t, &judge{}, func(d *decide.Deps, o *decide.Options) {
 		d.Extractor, d.Queue = m, watched{d.Queue, clock.attempts}
-		o.Now, o.Debounce = clock.read, 2*time.Minute
+		o.Now, o.Debounce = clock.read, twoMinutes
 		o.AsksModel, o.Urgent = func() bool { return true }, func(decide.Transcript) bool { return false }
 		deps, options = *d, *o
 	})

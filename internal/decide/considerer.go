@@ -98,8 +98,8 @@ type Options struct {
 	MaxPendingTotal int
 	MaxPendingBytes int64
 	MaxWait         time.Duration // cap of Request.Wait
-	// Debounce is how long a dialogue waits for the following ones of its conversation where a model is asked; 0: not at all.
-	Debounce time.Duration
+	// Debounce returns how long dialogues of a namespace wait where a model is asked. Optional: without it none waits.
+	Debounce func(namespace string) Debounce
 	// AsksModel reports whether considering asks a model, and Urgent whether the new messages of a transcript are not to be held back. With
 	// Debounce both are required.
 	AsksModel func() bool

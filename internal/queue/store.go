@@ -42,8 +42,8 @@ type Acceptance struct {
 	// no limit.
 	MaxPendingTotal int
 	MaxPendingBytes int64
-	// Delay holds the considerations back, at most MaxDelay. Those of one user and conversation are held until the first of them is due,
-	// so that they can be considered together.
+	// Delay holds the considerations back, so that those of one user and conversation can be considered together: until nothing was
+	// added to the conversation for this long, but not longer than MaxDelays delays, nor than MaxDelay.
 	Delay time.Duration
 	// DelayMessages is the number of people's messages at which what is held back in a line becomes due; 0 means no such number.
 	DelayMessages int
@@ -51,8 +51,11 @@ type Acceptance struct {
 	Hurry bool
 }
 
-// MaxDelay is the longest Acceptance.Delay.
-const MaxDelay = time.Hour
+// The longest time for which Acceptance.Delay holds a consideration back: so many delays, and in no case longer than MaxDelay.
+const (
+	MaxDelays = 5
+	MaxDelay  = time.Hour
+)
 
 // Preceding is an earlier dialogue of a conversation.
 type Preceding struct {

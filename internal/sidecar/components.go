@@ -200,7 +200,7 @@ func (p *components) newConsiderer() *decide.Considerer {
 		MaxPendingTotal:     cfg.Queue.MaxPending,
 		MaxPendingBytes:     int64(cfg.Queue.MaxPendingBytes),
 		MaxWait:             cfg.Queue.MaxWait,
-		Debounce:            cfg.Queue.Debounce,
+		Debounce:            debounce(namespacePolicies(*cfg)),
 		AsksModel:           p.models.deciding.AsksModel,
 		Urgent:              p.rules.Urgent,
 		Batched:             p.counts.Batched,

@@ -87,7 +87,7 @@ func runBubbleIn(t *testing.T, dir, protocol string, settings map[string]string,
 	synctest.Test(t, func(t *testing.T) {
 		calls = listenInMemory()
 		d := &day{T: t, wire: w, provider: providertest.StartOn(t, calls, 768)}
-		d.settings = map[string]string{"data_dir": dir, "log.level": "error", "queue.debounce": "0"}
+		d.settings = map[string]string{"data_dir": dir, "log.level": "error", "session.idle": "0"}
 		for _, part := range []string{"embedding", "decision", "summary"} {
 			d.settings[part+".provider"], d.settings[part+".endpoint"], d.settings[part+".api_key"] = protocol, d.provider.URL, key.Reveal()
 			d.settings[part+".model"] = "model-of-" + part

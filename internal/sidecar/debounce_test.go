@@ -16,7 +16,7 @@ import (
 func TestDialoguesWithinTheDelayMakeOneCall(t *testing.T) {
 	for name, restart := range map[string]bool{"": false, "restart": true} {
 		t.Run(name, func(t *testing.T) {
-			settings := map[string]string{"queue.debounce": "2m", "session.enabled": "false", "digest.enabled": "false"}
+			settings := map[string]string{"session.idle": "2m", "session.memorize_every": "20", "session.enabled": "false", "digest.enabled": "false"}
 			runBubble(t, "openai", settings, func(d *day) {
 				time.Sleep(time.Minute)
 				scope := sidecartest.Direct(userName(0))
@@ -33,9 +33,9 @@ func TestDialoguesWithinTheDelayMakeOneCall(t *testing.T) {
 					}
 					return resp.GetConsideration()
 				}
-				first := state(ids[0])
-				if got := first.GetNextAttemptTime().AsTime().Sub(first.GetCreateTime().AsTime()); got != 2*time.Minute {
-					d.Errorf("the first is due after %s", got)
+				last := state(ids[len(ids)-1])
+				if got := state(ids[0]).GetNextAttemptTime().AsTime().Sub(last.GetCreateTime().AsTime()); got != 2*time.Minute {
+					d.Errorf("the first is due %s after the last", got)
 				}
 				if restart {
 					d.stop()

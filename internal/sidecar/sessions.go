@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/memsidecar/memsidecar/internal/config"
+	"github.com/memsidecar/memsidecar/internal/decide"
 	"github.com/memsidecar/memsidecar/internal/lang/topics"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/retrieve/recall"
@@ -129,6 +130,17 @@ func namespacePolicies(cfg config.Config) session.Policies {
 			break
 		}
 		return policy
+	}
+}
+
+// debounce returns how long dialogues that are handed over wait for each other: as appended messages do.
+func debounce(policies session.Policies) func(namespace string) decide.Debounce {
+	return func(namespace string) decide.Debounce {
+		p := policies(namespace)
+		if p.MemorizeEvery == 0 { // appended messages are not considered by themselves, so that there is nothing to wait for
+			return decide.Debounce{}
+		}
+		return decide.Debounce{Pause: p.Idle, Messages: p.MemorizeEvery}
 	}
 }
 

@@ -10,8 +10,9 @@ import (
 	"github.com/memsidecar/memsidecar/internal/sqlstore/sqldb"
 )
 
-// holdUntil returns until when a new consideration is held back, zero for not at all: until the first one that is held back in the same
-// conversation is due, so that the delay is bounded. If the acceptance hurries, it ends all holding back in the user's line.
+// holdUntil returns until when a new consideration is held back, zero for not at all. Those that are held back in the same conversation
+// wait for it, but not longer than queue.MaxDelays delays after the first was accepted. If the acceptance hurries, it ends all holding
+// back in the user's line.
 func holdUntil(ctx context.Context, tx sqldb.Tx, a queue.Acceptance, scope memory.Scope, at time.Time) (time.Time, error) {
 	if a.Hurry {
 		return time.Time{}, release(ctx, tx, scope.User(), at)
@@ -19,16 +20,23 @@ func holdUntil(ctx context.Context, tx sqldb.Tx, a queue.Acceptance, scope memor
 	if a.Delay <= 0 {
 		return time.Time{}, nil
 	}
-	until := at.Add(min(a.Delay, queue.MaxDelay))
+	delay := min(a.Delay, queue.MaxDelay)
+	until := at.Add(delay)
+	const held = `c.namespace = ?1 AND c.user_id = ?2 AND c.state IN ('pending', 'running') AND c.state = 'pending' AND c.hold_until IS NOT NULL
+		AND d.session_id = ?3 AND d.channel_kind = ?4 AND d.channel_id = ?5 AND d.agent_id = ?6`
+	conversation := []any{scope.Namespace, scope.UserID, scope.SessionID, string(scope.Channel.Kind), scope.Channel.ID, scope.AgentID}
 	var first sql.NullInt64
-	err := tx.QueryRow(ctx, `SELECT min(c.hold_until) FROM considerations c INDEXED BY considerations_line
-		JOIN dialogues d ON d.row = c.dialogue_row
-		WHERE c.namespace = ? AND c.user_id = ? AND c.state IN ('pending', 'running')
-		AND d.session_id = ? AND d.channel_kind = ? AND d.channel_id = ? AND d.agent_id = ?`,
-		scope.Namespace, scope.UserID, scope.SessionID, string(scope.Channel.Kind), scope.Channel.ID, scope.AgentID).Scan(&first)
-	if held := sqldb.Time(first); !held.IsZero() && held.Before(until) {
-		until = held
+	err := tx.QueryRow(ctx, `SELECT min(c.accepted_at) FROM considerations c INDEXED BY considerations_line
+		JOIN dialogues d ON d.row = c.dialogue_row WHERE `+held, conversation...).Scan(&first)
+	if err != nil || !first.Valid {
+		return until, err
 	}
+	if end := sqldb.Time(first).Add(min(queue.MaxDelays*delay, queue.MaxDelay)); end.Before(until) {
+		until = end
+	}
+	_, err = tx.Exec(ctx, `UPDATE considerations SET hold_until = ?7, due_at = CASE WHEN due_at IS NOT NULL THEN ?7 END
+		WHERE seq IN (SELECT c.seq FROM considerations c INDEXED BY considerations_line JOIN dialogues d ON d.row = c.dialogue_row WHERE `+held+`)`,
+		append(conversation, sqldb.Micros(until))...)
 	return until, err
 }
 

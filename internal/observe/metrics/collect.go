@@ -50,7 +50,7 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 var (
 	breakerState = desc("breaker_state", "1 for the state that a circuit breaker is in, 0 for the others.", "component", stateLabel)
 	queueDepth   = desc("queue_considerations", "Considerations that are pending, running or failed.", stateLabel)
-	queueDelayed = desc("queue_delayed_considerations", "Pending considerations that queue.debounce holds back.")
+	queueDelayed = desc("queue_delayed_considerations", "Pending considerations that wait for the rest of their conversation.")
 	queueAge     = desc("queue_oldest_age_seconds", "Age of the oldest of them, 0 when there is none.", stateLabel)
 	queueBytes   = desc("queue_bytes", "Size of the pending dialogues, as queue.max_pending_bytes counts it.")
 	indexLookups = desc("index_cache_lookups_total", "Searches that found their user's index in memory (hit) or loaded it (miss).", "result")

@@ -21,7 +21,8 @@ func (s *suite) delayed(scope memory.Scope, change ...func(*queue.Acceptance)) m
 
 func hurry(a *queue.Acceptance) { a.Delay, a.Hurry = 0, true }
 
-// testDelay: a delay is counted from the first that is held back in a conversation, and ends for the whole line when something hurries.
+// testDelay: what is held back in a conversation is due when nothing was added for the delay, or after five delays, and ends for the whole
+// line when something hurries.
 func testDelay(s *suite) {
 	a1 := s.delayed(direct("ann"))
 	due := s.now.Add(2*time.Minute - time.Second) // accepted a second before the clock of the suite
@@ -31,6 +32,7 @@ func testDelay(s *suite) {
 	due = a1.NextAttemptAt
 	s.later(time.Minute)
 	a2 := s.delayed(direct("ann"))
+	due = a2.CreatedAt.Add(2 * time.Minute)
 	if _, next := s.claim(10); !next.Equal(due) {
 		s.Fatalf("next %s, want %s", next, due)
 	}
@@ -40,7 +42,7 @@ func testDelay(s *suite) {
 	s.expect()
 	s.now = due
 	s.finish(s.expect("ann " + a1.ID)[0], memory.StateSkipped)
-	s.finish(s.expect("ann " + a2.ID)[0], memory.StateSkipped) // held until the first was due, not longer
+	s.finish(s.expect("ann " + a2.ID)[0], memory.StateSkipped) // due with the first
 
 	b1 := s.delayed(direct("ben"))
 	group := s.delayed(lobby("ben"))
@@ -61,6 +63,17 @@ func testDelay(s *suite) {
 		s.Fatal(err)
 	}
 	s.expect("fay " + ahead.ID)
+
+	first := s.delayed(direct("dan"))
+	for range 7 {
+		s.delayed(direct("dan"))
+		s.expect()
+		s.later(90 * time.Second)
+	}
+	if end := first.CreatedAt.Add(queue.MaxDelays * 2 * time.Minute); s.now.Before(end) {
+		s.Fatalf("the clock is at %s, want %s or later", s.now, end)
+	}
+	s.finish(s.expect("dan " + first.ID)[0], memory.StateSkipped) // although messages come all the time
 }
 
 // hurried accepts a dialogue that hurries and returns the first job of the line.

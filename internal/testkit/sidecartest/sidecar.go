@@ -82,7 +82,7 @@ func RelaxedSettings(t testing.TB) []string {
 	if _, measured := t.(*testing.B); measured {
 		return nil
 	}
-	return []string{"retrieval.budget=1m", "queue.max_wait=1h", "queue.debounce=0", "shutdown_grace=10m"}
+	return []string{"retrieval.budget=1m", "queue.max_wait=1h", "session.idle=0", "shutdown_grace=10m"}
 }
 
 // ServeWith is [ServeIn] with environment variables.

@@ -25,10 +25,16 @@ type TalkOptions struct {
 	Files  []string
 	TopK   int32
 	Misses Misses
-	// Together hands calls over as a bot does: it waits for no outcome, and calls within this time of each other are considered
+	// Together hands calls over as a bot does: it waits for no outcome, and calls without a pause of this length between them are considered
 	// together. Whether a single one of them is left clean is then not measured. 0 waits for each.
 	Together time.Duration
 }
+
+// With TalkOptions.Together, so many calls and pauses end the waiting, as in the sidecar's defaults.
+const (
+	togetherCalls  = 10
+	togetherPauses = 5
+)
 
 // Talk plays conversations in the talk format, and measures what is kept, dropped, forgotten, answered, and left alone. The shares and
 // their names are those of testdata/talk/talk_eval.py. In addition it counts for each kind of step how many steps have all that they
@@ -212,14 +218,18 @@ func (t *talkRun) play(ctx context.Context, p *person) error {
 	}
 	t.namespaces[p.namespace] = true
 	r := &personRun{talkRun: t, person: p, ever: map[string]bool{}}
-	var first time.Time // of the calls that are considered together
+	var first, last time.Time // of the calls that are considered together
+	together := 0
 	for i := range p.Steps {
 		var err error
 		if s := &p.Steps[i]; len(s.Call) > 0 {
-			if s.At.Sub(first) >= t.Together {
-				first = s.At
+			if s.At.Sub(last) >= t.Together || s.At.Sub(first) >= togetherPauses*t.Together || together == togetherCalls {
+				first, together = s.At, 0
 			}
-			r.open = i+1 < len(p.Steps) && len(p.Steps[i+1].Call) > 0 && p.Steps[i+1].At.Sub(first) < t.Together
+			last, together = s.At, together+1
+			next := i + 1
+			r.open = next < len(p.Steps) && len(p.Steps[next].Call) > 0 && p.Steps[next].At.Sub(last) < t.Together &&
+				p.Steps[next].At.Sub(first) < togetherPauses*t.Together && together < togetherCalls
 			err = r.call(ctx, i, s)
 		} else {
 			err = r.ask(ctx, i, s)
