@@ -119,6 +119,7 @@ type Considerer struct {
 	options  Options
 	pool     *queue.Pool
 	tracer   oteltrace.Tracer
+	calls    groupCalls
 	ending   chan struct{} // closed when waiting for outcomes has to end
 	endWaits func()
 }
@@ -228,18 +229,9 @@ func (c *Considerer) handle(ctx context.Context, job queue.Job) (memory.State, m
 	}
 	p, ok := savedPlan(job.Checkpoint)
 	if !ok {
-		b, err := c.batchOf(ctx, job)
-		if err != nil {
+		if p, err = c.plan(ctx, job, settings.Location(c.options.Location)); err != nil {
 			return "", memory.Outcome{}, err
 		}
-		plans, err := c.decide(ctx, b, settings.Location(c.options.Location))
-		if err != nil {
-			return "", memory.Outcome{}, err
-		}
-		if err := c.save(ctx, b, plans); err != nil {
-			return "", memory.Outcome{}, err
-		}
-		p = plans[0]
 	}
 	if err := c.exclude(ctx, job, p); err != nil {
 		return "", memory.Outcome{}, err
@@ -269,32 +261,72 @@ func savedPlan(checkpoint []byte) (p plan, ok bool) {
 	return p, true
 }
 
+// reading is the jobs of a batch, ready to be decided for one speaker.
+type reading struct {
+	batch  batch
+	t      Transcript
+	in     Input
+	echoed string // remark about what was left out
+	// settled is set when nobody needs to be asked: plan says why.
+	settled bool
+	plan    plan
+	// answered is set when found holds what the extractor found.
+	answered bool
+	found    extracted
+}
+
 // decide asks what is to be remembered of the jobs of a batch, and returns a plan for each.
 func (c *Considerer) decide(ctx context.Context, b batch, location *time.Location) ([]plan, error) {
-	job := b.jobs[0]
-	t := b.transcript(location)
-	if !t.spoken() {
-		return b.plans(plan{Reason: "the dialogue holds no words of this user"}), nil
+	r, err := c.read(ctx, b, location)
+	if err != nil {
+		return nil, err
 	}
-	t, echoed, err := c.withoutEchoes(ctx, t)
-	if err != nil || !t.spoken() {
-		return b.plans(plan{Reason: echoed}), err
+	if !r.settled {
+		if r.found, err = c.extract(ctx, r.in); err != nil {
+			return nil, fmt.Errorf("deciding: %w", err)
+		}
+	}
+	return c.settle(ctx, r)
+}
+
+// read prepares what an extractor reads of the jobs of a batch.
+func (c *Considerer) read(ctx context.Context, b batch, location *time.Location) (*reading, error) {
+	job := b.jobs[0]
+	r := &reading{batch: b, t: b.transcript(location)}
+	if !r.t.spoken() {
+		r.settled, r.plan = true, plan{Reason: "the dialogue holds no words of this user"}
+		return r, nil
+	}
+	var err error
+	r.t, r.echoed, err = c.withoutEchoes(ctx, r.t)
+	if err != nil {
+		return nil, err
+	}
+	if !r.t.spoken() {
+		r.settled, r.plan = true, plan{Reason: r.echoed}
+		return r, nil
 	}
 	before, err := c.earlier(ctx, job)
 	if err != nil {
 		return nil, fmt.Errorf("reading the last turns: %w", err)
 	}
-	t = t.after(before)
-	in := Input{Transcript: t, Known: sync.OnceValues(func() ([]Known, error) { return c.knownMemories(ctx, job, t, before) })}
-	found, err := c.extract(ctx, in)
-	if err != nil {
-		return nil, fmt.Errorf("deciding: %w", err)
+	t := r.t.after(before)
+	r.t = t
+	r.in = Input{Transcript: t, Known: sync.OnceValues(func() ([]Known, error) { return c.knownMemories(ctx, job, t, before) })}
+	return r, nil
+}
+
+// settle turns what an extractor found into a plan for each job.
+func (c *Considerer) settle(ctx context.Context, r *reading) ([]plan, error) {
+	if r.settled {
+		return r.batch.plans(r.plan), nil
 	}
-	p := plan{Reason: found.Reason + echoed, DecidedBy: found.by, Fallback: found.fallback}
+	found := r.found
+	p := plan{Reason: found.Reason + r.echoed, DecidedBy: found.by, Fallback: found.fallback}
 	if p.Fallback != "" {
 		p.Reason += "; decided by rules: " + p.Fallback
 	}
-	if err := withdrawPrivate(in, &found.Extraction); err != nil {
+	if err := withdrawPrivate(r.in, &found.Extraction); err != nil {
 		return nil, fmt.Errorf("deciding: %w", err)
 	}
 	ops, left := withoutBare(found.Ops)
@@ -302,19 +334,20 @@ func (c *Considerer) decide(ctx context.Context, b batch, location *time.Locatio
 		p.Reason += "; but nothing is left of it after removing secrets"
 		ops = nil
 	}
+	var err error
 	if len(ops) > 0 && !found.Checked {
-		if ops, err = c.checkOps(ctx, in, ops); err != nil {
+		if ops, err = c.checkOps(ctx, r.in, ops); err != nil {
 			return nil, err
 		}
 	}
-	p.Reason += remarks(t.Notes)
-	plans := b.plans(p)
+	p.Reason += remarks(r.t.Notes)
+	plans := r.batch.plans(p)
 	plans[len(plans)-1].Dropped = found.Dropped
 	plans[0].Private = found.Private
-	if err := c.settleOps(ctx, b, t, ops, plans); err != nil {
+	if err := c.settleOps(ctx, r.batch, r.t, ops, plans); err != nil {
 		return nil, err
 	}
-	b.note(plans, len(ops) > 0)
+	r.batch.note(plans, len(ops) > 0)
 	return plans, nil
 }
 
@@ -338,20 +371,31 @@ func (c *Considerer) save(ctx context.Context, b batch, plans []plan) error {
 	if len(plans) == 1 && len(plans[0].Statements) == 0 {
 		return nil
 	}
-	saved := map[int64][]byte{}
+	saved := map[int64]plan{}
 	for i, job := range b.jobs {
-		data, err := json.Marshal(plans[i])
+		saved[job.Seq] = plans[i]
+	}
+	return c.saveAll(ctx, saved, len(plans)-1)
+}
+
+// saveAll makes plans durable, all at once. More is how many of the dialogues were considered in the call of an earlier one.
+func (c *Considerer) saveAll(ctx context.Context, plans map[int64]plan, more int) error {
+	saved := map[int64][]byte{}
+	for seq := range plans {
+		data, err := json.Marshal(plans[seq])
 		if err != nil {
 			return err
 		}
-		if len(plans) == 1 {
-			return c.Queue.Checkpoint(ctx, job.Seq, data)
+		if saved[seq] = data; len(plans) == 1 {
+			return c.Queue.Checkpoint(ctx, seq, data)
 		}
-		saved[job.Seq] = data
+	}
+	if len(saved) == 0 {
+		return nil
 	}
 	err := c.Queue.CheckpointAll(ctx, saved)
-	if err == nil && c.options.Batched != nil {
-		c.options.Batched(len(plans) - 1)
+	if err == nil && c.options.Batched != nil && more > 0 {
+		c.options.Batched(more)
 	}
 	return err
 }

@@ -114,6 +114,14 @@ type Extractor interface {
 	Extract(ctx context.Context, in Input) (Extraction, error)
 }
 
+// Together is an Extractor that reads a dialogue once for several of its speakers.
+type Together interface {
+	Extractor
+	// ExtractTogether returns for each input what Extract returns. The inputs differ in the speaker and the known memories alone. An
+	// error means that nothing was read for anybody.
+	ExtractTogether(ctx context.Context, inputs []Input) ([]Extraction, error)
+}
+
 // Input is what an Extractor reads.
 type Input struct {
 	Transcript

@@ -27,20 +27,34 @@ type extracted struct {
 // the dialogue is considered later. When a model refuses, gives unusable answers, or its token budget is used up, the local extractor
 // decides instead.
 func (c *Considerer) extract(ctx context.Context, in Input) (extracted, error) {
-	if c.Gate != nil {
-		v, err := c.ask(ctx, in)
-		switch {
-		case err == nil && !v.Remember:
-			private, err := c.private(ctx, in)
-			return extracted{Extraction: Extraction{Reason: v.Reason, Private: private, Checked: true}, by: c.Gate.Name()}, err
-		case err == nil:
-		case postponed(ctx, err):
-			return extracted{}, err
-		default:
-			trace.Degrade(ctx, decisionComponent, err.Error())
-			return c.extractLocally(ctx, in, err.Error())
-		}
+	found, done, err := c.gate(ctx, in)
+	if done || err != nil {
+		return found, err
 	}
+	return c.extractAlone(ctx, in)
+}
+
+// gate asks the gate, if there is one. It is done when the extractor need not be asked.
+func (c *Considerer) gate(ctx context.Context, in Input) (found extracted, done bool, err error) {
+	if c.Gate == nil {
+		return found, false, nil
+	}
+	v, err := c.ask(ctx, in)
+	switch {
+	case err == nil && v.Remember:
+		return found, false, nil
+	case err == nil:
+		private, err := c.private(ctx, in)
+		return extracted{Extraction: Extraction{Reason: v.Reason, Private: private, Checked: true}, by: c.Gate.Name()}, true, err
+	case postponed(ctx, err):
+		return found, false, err
+	}
+	trace.Degrade(ctx, decisionComponent, err.Error())
+	found, err = c.extractLocally(ctx, in, err.Error())
+	return found, true, err
+}
+
+func (c *Considerer) extractAlone(ctx context.Context, in Input) (extracted, error) {
 	name := c.Extractor.Name()
 	spanned, end := span.Start(ctx, "extract")
 	found, err := c.Extractor.Extract(spanned, in)

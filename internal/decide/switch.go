@@ -22,7 +22,7 @@ type Switch struct {
 	extractor Extractor
 }
 
-var _ Extractor = (*Switch)(nil)
+var _ Together = (*Switch)(nil)
 
 // NewSwitch returns a Switch without a choice.
 func NewSwitch() *Switch { return &Switch{chosen: make(chan struct{})} }
@@ -89,6 +89,24 @@ func (s *Switch) Extract(ctx context.Context, in Input) (Extraction, error) {
 		return Extraction{}, err
 	}
 	return s.extractor.Extract(ctx, in)
+}
+
+// ExtractTogether implements Together. An extractor that cannot is asked for each input.
+func (s *Switch) ExtractTogether(ctx context.Context, inputs []Input) (list []Extraction, err error) {
+	if err := s.wait(ctx); err != nil {
+		return nil, err
+	}
+	if together, ok := s.extractor.(Together); ok {
+		return together.ExtractTogether(ctx, inputs)
+	}
+	for _, in := range inputs {
+		found, err := s.extractor.Extract(ctx, in)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, found)
+	}
+	return list, nil
 }
 
 func (s *Switch) wait(ctx context.Context) error {

@@ -117,9 +117,14 @@ type Store interface {
 	Preceding(ctx context.Context, seq int64, limit int) ([]Preceding, error)
 	// Checkpoint saves the decision of a job for the next attempt, in case this one does not finish.
 	Checkpoint(ctx context.Context, seq int64, data []byte) error
+	// ReadCheckpoint returns what was saved for a job, or nil.
+	ReadCheckpoint(ctx context.Context, seq int64) ([]byte, error)
 	// Following returns the pending jobs that follow a job in its user's line without a gap and belong to the same conversation: the
 	// same session, channel and agent. They are in order, at most limit, and end before one that cannot be read or that has a checkpoint.
 	Following(ctx context.Context, seq int64, limit int) ([]Job, error)
+	// SameDialogues returns the jobs of other users for the dialogues of the given jobs, by user, whose turn it is: those that are first in
+	// their user's line, have no checkpoint and can be read. They may be running.
+	SameDialogues(ctx context.Context, seqs []int64) ([][]Job, error)
 	// CheckpointAll saves the checkpoints of several jobs, all or none. None of them is held back any longer.
 	CheckpointAll(ctx context.Context, checkpoints map[int64][]byte) error
 	// Finish ends a job with a final state and makes the user's next job due.

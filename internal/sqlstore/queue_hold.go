@@ -3,6 +3,9 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
+	"errors"
+	"slices"
 	"time"
 
 	"github.com/memsidecar/memsidecar/internal/memory"
@@ -91,6 +94,62 @@ func follows(first, next *queue.Job) bool {
 	a, b := first.Dialogue.Scope, next.Dialogue.Scope
 	return next.Unreadable == nil && next.Checkpoint == nil && next.Consideration.State == memory.StatePending &&
 		a.SessionID == b.SessionID && a.Channel == b.Channel && a.AgentID == b.AgentID
+}
+
+// ReadCheckpoint implements queue.Store.
+func (s *Queue) ReadCheckpoint(ctx context.Context, seq int64) (data []byte, err error) {
+	err = s.db.Read(ctx, func(q sqldb.Querier) error {
+		err := q.QueryRow(ctx, `SELECT checkpoint FROM considerations WHERE seq = ?`, seq).Scan(&data)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil // its user was forgotten
+		}
+		return err
+	})
+	return data, err
+}
+
+// SameDialogues implements queue.Store.
+func (s *Queue) SameDialogues(ctx context.Context, seqs []int64) (lines [][]queue.Job, err error) {
+	of, err := json.Marshal(seqs)
+	if err != nil {
+		return nil, err
+	}
+	err = s.db.Read(ctx, func(q sqldb.Querier) error {
+		lines = nil
+		jobs, err := queryJobs(ctx, q, `WHERE c.dialogue_row IN (SELECT dialogue_row FROM considerations WHERE seq IN (SELECT value FROM json_each(?1)))
+			AND c.seq NOT IN (SELECT value FROM json_each(?1)) AND c.state IN ('pending', 'running') ORDER BY c.user_id, c.seq`, string(of))
+		if err != nil {
+			return err
+		}
+		for len(jobs) > 0 {
+			user, n := jobs[0].User(), 1
+			for n < len(jobs) && jobs[n].User() == user {
+				n++
+			}
+			turn, err := nextInLine(ctx, q, user, jobs[:n])
+			if err != nil {
+				return err
+			}
+			if turn {
+				lines = append(lines, jobs[:n:n])
+			}
+			jobs = jobs[n:]
+		}
+		return nil
+	})
+	return lines, err
+}
+
+// nextInLine reports whether jobs are the first in their user's line, can be read and have no checkpoint.
+func nextInLine(ctx context.Context, q sqldb.Querier, user memory.User, jobs []queue.Job) (bool, error) {
+	if slices.ContainsFunc(jobs, func(job queue.Job) bool { return job.Unreadable != nil || job.Checkpoint != nil }) {
+		return false, nil
+	}
+	var before int
+	err := q.QueryRow(ctx, `SELECT count(*) FROM considerations INDEXED BY considerations_line
+		WHERE namespace = ? AND user_id = ? AND state IN ('pending', 'running') AND seq <= ?`,
+		user.Namespace, user.ID, jobs[len(jobs)-1].Seq).Scan(&before)
+	return before == len(jobs), err
 }
 
 // CheckpointAll implements queue.Store.

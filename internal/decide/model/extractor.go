@@ -17,7 +17,7 @@ type Extractor struct {
 	version string // of the prompt
 }
 
-var _ decide.Extractor = (*Extractor)(nil)
+var _ decide.Together = (*Extractor)(nil)
 
 // NewExtractor returns an Extractor. It is an error if the options are wrong.
 func NewExtractor(m llm.Model, options Options) (*Extractor, error) {
@@ -34,18 +34,43 @@ func (e *Extractor) Name() string { return e.model.Name() }
 // Extract implements decide.Extractor. An answer that cannot be read is asked for once more. Of a readable one, each op is checked
 // alone: one that cannot be used is left out, and the transcript's notes say so.
 func (e *Extractor) Extract(ctx context.Context, in decide.Input) (decide.Extraction, error) {
-	p, err := render(in, e.options.MaxChars)
+	p, request, err := e.request(ctx, in)
 	if err != nil {
 		return decide.Extraction{}, err
 	}
-	trace.Prompted(ctx, trace.Prompt{Part: "summary", Version: e.version, Known: len(p.known), Earlier: p.earlier})
 	r := &reader{in: in, page: p}
-	found, err := answer.Ask(ctx, e.model, llm.Request{
-		Prompt: extractionPrompt(e.options.Prompt, p), Schema: opsSchema(), SchemaName: "memory", Generation: e.options.Generation,
-	}, r.read)
+	found, err := answer.Ask(ctx, e.model, request, r.read)
 	if err != nil {
 		return decide.Extraction{}, err
 	}
 	found.Reason += p.cutNote()
 	return found, nil
+}
+
+// ExtractTogether implements decide.Together: one call reads the record for all users.
+func (e *Extractor) ExtractTogether(ctx context.Context, inputs []decide.Input) ([]decide.Extraction, error) {
+	p, request, err := e.request(ctx, inputs...)
+	if err != nil {
+		return nil, err
+	}
+	r := &groupReader{page: p}
+	for _, in := range inputs {
+		r.readers = append(r.readers, &reader{in: in, page: p})
+	}
+	found, err := answer.Ask(ctx, e.model, request, r.read)
+	for i := range found {
+		found[i].Reason += p.cutNote()
+	}
+	return found, err
+}
+
+func (e *Extractor) request(ctx context.Context, inputs ...decide.Input) (page, llm.Request, error) {
+	p, err := render(e.options.MaxChars, inputs...)
+	if err != nil {
+		return p, llm.Request{}, err
+	}
+	trace.Prompted(ctx, trace.Prompt{Part: "summary", Version: e.version, Known: len(p.known), Earlier: p.earlier})
+	return p, llm.Request{
+		Prompt: extractionPrompt(e.options.Prompt, p), Schema: opsSchema(p.users), SchemaName: "memory", Generation: e.options.Generation,
+	}, nil
 }

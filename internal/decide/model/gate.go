@@ -38,7 +38,7 @@ func (g *Gate) Name() string { return g.model.Name() }
 
 // Open implements decide.Gate.
 func (g *Gate) Open(ctx context.Context, in decide.Input) (decide.Verdict, error) {
-	p, err := render(in, g.options.MaxChars)
+	p, err := render(g.options.MaxChars, in)
 	if err != nil {
 		return decide.Verdict{}, err
 	}

@@ -108,7 +108,7 @@ func newExtractor(t *testing.T, m llm.Model, o Options) *Extractor {
 // rendered is the record as the model sees it.
 func rendered(t testing.TB, in decide.Input, maxChars int) page {
 	t.Helper()
-	p, err := render(in, maxChars)
+	p, err := render(maxChars, in)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -54,6 +54,11 @@ func (r *reader) read(text string) (decide.Extraction, error) {
 	if err != nil {
 		return decide.Extraction{}, err
 	}
+	return r.readList(list, whole)
+}
+
+// readList reads the ops of the reader's user.
+func (r *reader) readList(list []json.RawMessage, whole bool) (decide.Extraction, error) {
 	var found decide.Extraction
 	if !whole {
 		if !r.cut {
@@ -399,7 +404,7 @@ func (r *reader) ids(g given, action decide.OpAction) (ids []string) {
 		if ref == decide.Everything && action == decide.OpForget {
 			return []string{decide.Everything}
 		}
-		if k := number(memoryRef, ref, len(r.page.known)); k >= 0 && !slices.Contains(ids, r.page.known[k].Memory.ID) {
+		if k := number(memoryRef, ref, len(r.page.known)); r.page.knows(k, r.in.Speaker) && !slices.Contains(ids, r.page.known[k].Memory.ID) {
 			ids = append(ids, r.page.known[k].Memory.ID)
 		}
 	}

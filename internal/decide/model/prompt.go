@@ -35,7 +35,7 @@ const (
 	placeConversation = "{conversation}" // required: the transcript
 	placeDate         = "{date}"         // the local date of the newest message, with its weekday
 	placeLanguage     = "{language}"     // the language that the speaker writes, by its English name
-	placeSpeaker      = "{speaker}"      // the considered speaker's id, in quotation marks
+	placeSpeaker      = "{speaker}"      // the considered speaker's id, in quotation marks; of a group that is read at once, all of them
 )
 
 var (
@@ -74,7 +74,7 @@ func ValidatePrompt(text string) string {
 // fill puts the page in the template's places. What is put in is not searched for placeholders again.
 func fill(template string, p page) string {
 	return strings.NewReplacer(
-		placeConversation, p.text, placeDate, p.date, placeLanguage, languageName(p.language), placeSpeaker, answer.Quoted(p.speaker),
+		placeConversation, p.text, placeDate, p.date, placeLanguage, languageName(p.language), placeSpeaker, p.names(),
 	).Replace(template)
 }
 
@@ -88,8 +88,26 @@ var instructions string
 //go:embed prompts/record.txt
 var recordRulesForm string
 
+// togetherRules says what changes when a record is read for several users. It stands at the end, because most records are of one.
+//
+//go:embed prompts/together.txt
+var togetherRules string
+
 func recordRules(p page) string {
-	return fmt.Sprintf(recordRulesForm, p.mark, answer.Quoted(p.speaker), p.date, languageName(p.language))
+	rules := fmt.Sprintf(recordRulesForm, p.mark, p.names(), p.date, languageName(p.language))
+	if len(p.users) > 1 {
+		rules = strings.TrimRight(rules, "\n") + "\n\n" + togetherRules
+	}
+	return rules
+}
+
+// names are the users' ids in quotation marks.
+func (p *page) names() string {
+	quoted := make([]string, len(p.users))
+	for i, user := range p.users {
+		quoted[i] = answer.Quoted(user)
+	}
+	return strings.Join(quoted, ", ")
 }
 
 // version identifies what is constant in the prompts made of a template: 12 hexadecimal digits of its SHA-256.
@@ -133,7 +151,8 @@ func gateSchema() map[string]any {
 	}, "should_remember", "reason")
 }
 
-func opsSchema() map[string]any {
+// opsSchema is the form of the answer. With several users each op names its own.
+func opsSchema(users []string) map[string]any {
 	text := map[string]any{"type": "string"}
 	texts := map[string]any{"type": "array", "items": text}
 	op := objectSchema(map[string]any{
@@ -149,6 +168,11 @@ func opsSchema() map[string]any {
 		"asked":      map[string]any{"type": "boolean"},
 		"from":       texts,
 	}, "op", "ids", "text", "kind", "importance", "standing", "about", "holds", "until", "asked", "from")
+	if len(users) > 1 {
+		properties, _ := op["properties"].(map[string]any) // objectSchema made it
+		required, _ := op["required"].([]any)
+		properties["user"], op["required"] = oneOf(users...), append(required, "user")
+	}
 	return objectSchema(map[string]any{"ops": map[string]any{"type": "array", "items": op}}, "ops")
 }
 

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -30,9 +31,15 @@ type page struct {
 	messages int    // messages that hold anything
 	earlier  int    // messages of the last turns that are shown
 	date     string // of the newest message
-	language string // what the speaker writes, as lexical.Language names it
-	speaker  string
+	language string // what the first user writes, as lexical.Language names it
+	users    []string
 	known    []decide.Known // numbered in the text: [k0] is the first
+	owners   []string       // of the known memories
+}
+
+// knows reports whether a known memory is there and is the user's.
+func (p *page) knows(number int, user string) bool {
+	return number >= 0 && number < len(p.known) && p.owners[number] == user
 }
 
 // textOf returns the text of a known memory.
@@ -46,46 +53,55 @@ func (p *page) textOf(id string) string {
 }
 
 // render writes the known memories, the last turns and the new messages, one line for each. If the messages are longer than max
-// characters, long contents are shortened, and then the oldest messages are dropped, but never the speaker's newest one.
+// characters, long contents are shortened, and then the oldest messages are dropped, but never a user's newest one. The inputs differ in
+// the speaker alone: these are the users.
 //
 // No content can imitate a line or a mark: it is a JSON string, without line ends and bare quotation marks, and the marks contain a hash
 // of everything between them, which no author of a part can know. Equal input has equal hashes, so that prompts can be cached and
 // compared.
-func render(in decide.Input, maxChars int) (page, error) {
-	t := in.Transcript
+func render(maxChars int, inputs ...decide.Input) (page, error) {
+	t := inputs[0].Transcript
 	location := t.Location
 	if location == nil {
 		location = time.UTC
 	}
 	d := t.Dialogue
-	p := page{shown: make([]bool, len(d.Messages)), speaker: t.Speaker, language: dominantLanguage(t)}
-	if in.Known != nil {
-		var err error
-		if p.known, err = in.Known(); err != nil {
+	p := page{shown: make([]bool, len(d.Messages)), language: dominantLanguage(t)}
+	for _, in := range inputs {
+		p.users = append(p.users, in.Speaker)
+		if in.Known == nil {
+			continue
+		}
+		known, err := in.Known()
+		if err != nil {
 			return p, err
+		}
+		for _, k := range known {
+			p.known, p.owners = append(p.known, k), append(p.owners, in.Speaker)
 		}
 	}
 	lines := make([]string, len(d.Messages))
-	total, newest := 0, -1
+	total := 0
+	newest := map[string]int{} // message of each user
 	for i, m := range d.Messages {
 		p.date = m.Time.In(location).Format("2006-01-02, Monday")
-		if lines[i] = line(i, m, t.Speaker, location, 0); lines[i] == "" {
+		if lines[i] = line(i, m, p.users, location, 0); lines[i] == "" {
 			continue
 		}
 		p.messages++
 		total += utf8.RuneCountInString(lines[i]) + 1
-		if spokenBy(m, t.Speaker) {
-			newest = i
+		if slices.ContainsFunc(p.users, func(user string) bool { return spokenBy(m, user) }) {
+			newest[m.Speaker] = i
 		}
 	}
 	if total > maxChars {
 		for i, m := range d.Messages {
 			limit := maxChars / 8
-			if i == newest {
-				limit = maxChars / 2
+			if at, ok := newest[m.Speaker]; ok && at == i {
+				limit = maxChars / (1 + len(newest))
 			}
 			if lines[i] != "" && utf8.RuneCountInString(lines[i]) > limit {
-				lines[i] = line(i, m, t.Speaker, location, limit)
+				lines[i] = line(i, m, p.users, location, limit)
 			}
 		}
 	}
@@ -94,14 +110,14 @@ func render(in decide.Input, maxChars int) (page, error) {
 	return p, nil
 }
 
-// choose marks the lines that are shown: the speaker's newest, and the newest others that there is room for.
-func (p *page) choose(lines []string, newest, room int) {
-	if newest >= 0 {
-		p.shown[newest] = true
-		room -= utf8.RuneCountInString(lines[newest]) + 1
+// choose marks the lines that are shown: the users' newest, and the newest others that there is room for.
+func (p *page) choose(lines []string, newest map[string]int, room int) {
+	for _, i := range newest {
+		p.shown[i] = true
+		room -= utf8.RuneCountInString(lines[i]) + 1
 	}
 	for i := len(lines) - 1; i >= 0; i-- {
-		if lines[i] == "" || i == newest {
+		if lines[i] == "" || p.shown[i] {
 			continue
 		}
 		if room -= utf8.RuneCountInString(lines[i]) + 1; room < 0 {
@@ -114,8 +130,13 @@ func (p *page) choose(lines []string, newest, room int) {
 // assemble puts the known memories and the shown lines between their marks.
 func (p *page) assemble(lines []string, earlier int, location *time.Location) {
 	var b strings.Builder
-	b.WriteString("Known memories:\n")
+	if len(p.users) == 1 || len(p.known) == 0 {
+		b.WriteString("Known memories:\n")
+	}
 	for i, k := range p.known {
+		if len(p.users) > 1 && (i == 0 || p.owners[i] != p.owners[i-1]) {
+			fmt.Fprintf(&b, "Known memories of user %s:\n", answer.Quoted(p.owners[i]))
+		}
 		note := ""
 		if k.JustNow {
 			note = ", just now"
@@ -160,7 +181,7 @@ func (p *page) cutNote() string {
 }
 
 // line is one message, or "" when it holds nothing. A positive limit shortens its content to about so many characters.
-func line(i int, m memory.Message, speaker string, location *time.Location, limit int) string {
+func line(i int, m memory.Message, users []string, location *time.Location, limit int) string {
 	if strings.TrimSpace(m.Content) == "" && len(m.Tools) == 0 {
 		return ""
 	}
@@ -168,15 +189,15 @@ func line(i int, m memory.Message, speaker string, location *time.Location, limi
 	if limit > 0 {
 		content = answer.Shortened(m.Content, limit)
 	}
-	return fmt.Sprintf("[m%d] %s %s: %s%s", i, m.Time.In(location).Format("2006-01-02 Mon 15:04"), who(m, speaker), content, tools(m.Tools, limit))
+	return fmt.Sprintf("[m%d] %s %s: %s%s", i, m.Time.In(location).Format("2006-01-02 Mon 15:04"), who(m, users), content, tools(m.Tools, limit))
 }
 
 // who said a message, in a word that only the role decides, and an id.
-func who(m memory.Message, speaker string) string {
+func who(m memory.Message, users []string) string {
 	name, id := string(m.Role), m.AgentID
 	if m.Role == memory.RoleUser {
 		name, id = "person", m.Speaker
-		if m.Speaker == speaker {
+		if slices.Contains(users, m.Speaker) {
 			name = "user"
 		}
 	}

@@ -29,7 +29,6 @@ func testDelay(s *suite) {
 	if a1.NextAttemptAt.IsZero() || a1.NextAttemptAt.Before(due) {
 		s.Fatalf("next attempt at %s, want %s", a1.NextAttemptAt, due)
 	}
-	due = a1.NextAttemptAt
 	s.later(time.Minute)
 	a2 := s.delayed(direct("ann"))
 	due = a2.CreatedAt.Add(2 * time.Minute)
@@ -131,4 +130,43 @@ func testFollowing(s *suite) {
 		}
 		s.finish(next, memory.StateRemembered)
 	}
+}
+
+// testSameDialogues: the other speakers' jobs of dialogues are found if it is their turn.
+func testSameDialogues(s *suite) {
+	s.add(lobby("zoe"))
+	first := s.add(lobby("ann"), "ben", "zoe", "eve")
+	second := s.add(lobby("ann"), "ben", "eve")
+	s.add(direct("ben"))
+	jobs := s.all(user("ann"))
+	seqs := []int64{jobs[0].Seq, jobs[1].Seq}
+	lines := func(want ...string) {
+		s.Helper()
+		found, err := s.store.SameDialogues(s.Context(), seqs)
+		var got []string
+		for _, line := range found {
+			got = append(got, names(line)...)
+		}
+		if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
+			s.Fatalf("%q, %v, want %q", got, err, want)
+		}
+	}
+	lines("ben "+first, "ben "+second, "eve "+first, "eve "+second) // zoe has an older one
+	eve := s.all(user("eve"))[0]
+	if err := s.store.Checkpoint(s.Context(), eve.Seq, []byte("{}")); err != nil {
+		s.Fatal(err)
+	}
+	for seq, want := range map[int64]string{eve.Seq: "{}", seqs[0]: ""} {
+		if got, err := s.store.ReadCheckpoint(s.Context(), seq); err != nil || string(got) != want {
+			s.Errorf("the checkpoint is %q, %v, want %q", got, err, want)
+		}
+	}
+	lines("ben "+first, "ben "+second)
+	for _, job := range s.expect("zoe con_1", "ann "+first, "ben "+first, "eve "+first) {
+		if job.User().ID == "zoe" {
+			s.finish(job, memory.StateSkipped)
+		}
+	}
+	seqs = seqs[:1]
+	lines("ben "+first, "zoe "+first) // running ones too
 }

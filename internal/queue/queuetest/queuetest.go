@@ -34,6 +34,7 @@ func Run(t *testing.T, factory func(t *testing.T) queue.Store) {
 		{"Delay", testDelay},
 		{"DelayMessages", testDelayMessages},
 		{"Following", testFollowing},
+		{"SameDialogues", testSameDialogues},
 		{"RetryPending", testRetryPending},
 		{"AcceptedByClockAhead", testAcceptedByClockAhead},
 		{"Checkpoint", testCheckpoint},
