@@ -118,6 +118,6 @@ func ExampleServices() {
 	}
 	fmt.Println(notebook.GetNotebook().GetEntryCount(), "in the notebook")
 	// Output:
-	// The user has a cat called Miso.
+	// I have a cat called Miso.
 	// 1 in the notebook
 }

@@ -111,7 +111,7 @@ func talk(t *testing.T, bot func(ctx context.Context, args ...string) *exec.Cmd)
 	}
 	expect("alice", "Hi! I am allergic to peanuts. What can I cook tonight?", "I know nothing of you yet.", "")
 	settle(t, s.Addr, "alice")
-	expect("alice", "Can I have a peanut cookie?", "I know: [DAY] The user is allergic to peanuts.", "")
+	expect("alice", "Can I have a peanut cookie?", "I know: [DAY] I am allergic to peanuts.", "")
 	expect("bob", "Can I have a peanut cookie?", "I know nothing of you yet.", "")
 	if err := s.Stop(); err != nil {
 		t.Error(err)

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -26,7 +27,9 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/memsidecar/memsidecar/cmd/memeval/internal/eval"
+	"github.com/memsidecar/memsidecar/cmd/memeval/internal/train"
 	"github.com/memsidecar/memsidecar/internal/config"
+	"github.com/memsidecar/memsidecar/internal/decide/classify"
 	"github.com/memsidecar/memsidecar/internal/sidecar"
 	memsidecarv1 "github.com/memsidecar/memsidecar/proto/memsidecar/v1"
 )
@@ -53,6 +56,7 @@ type commands struct {
 	Locomo locomoCommand `cmd:"" help:"Measure how much of what was said is found again, with a file in LoCoMo's format."`
 	Talk   talkCommand   `cmd:"" help:"Measure what is kept, forgotten and answered in conversations, with files in the talk format."`
 	Gate   gateCommand   `cmd:"" help:"Measure what is remembered against labels, with files in Memora's or the zh_gate format."`
+	Train  trainCommand  `cmd:"" help:"Train the classifier of sentences, and measure it."`
 }
 
 const description = `Measure a memory with known answers.
@@ -178,6 +182,59 @@ func (t talkCommand) Run(ctx context.Context, c *commands, s *streams) error {
 	return t.measure(ctx, c, s, eval.KindTalk, func(fresh *eval.Sidecar, misses eval.Misses) (eval.Report, error) {
 		return eval.Talk(ctx, fresh, eval.TalkOptions{Files: t.Files, TopK: t.TopK, Misses: misses, Together: t.Together})
 	}, settings)
+}
+
+type trainCommand struct {
+	Files []string `arg:"" name:"file" help:"JSONL to learn from: labelled messages, or conversations in the talk format."`
+	Dev   []string `placeholder:"FILE,…" help:"Measure with these labelled messages."`
+	Out   string   `placeholder:"FILE" help:"Write the weights to a file."`
+	Share int      `default:"100" placeholder:"PERCENT" help:"Learn from a part of the examples, for a learning curve (${default})."`
+}
+
+// Help implements kong.HelpProvider.
+func (trainCommand) Help() string {
+	return `Examples:
+
+    memeval train dataset/messages/train/*.jsonl --dev dataset/messages/dev/en2.jsonl,dataset/messages/dev/zh2.jsonl
+    memeval train dataset/messages/*/*.jsonl dataset/talk/train/*.jsonl --out internal/decide/classify/weights.gz`
+}
+
+// Run trains and measures.
+func (t trainCommand) Run(_ context.Context, _ *commands, s *streams) error {
+	examples, err := train.ReadFiles(t.Files)
+	if err != nil {
+		return usageError{err}
+	}
+	dev, err := train.ReadFiles(t.Dev)
+	if err != nil {
+		return usageError{err}
+	}
+	weights := classify.Train(train.Part(examples, t.Share))
+	if t.Out != "" {
+		err := s.writeFile(t.Out, func(w io.Writer) error {
+			_, err := weights.WriteTo(w)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	var stored bytes.Buffer // what is measured is what is stored, rounded to bytes
+	if _, err := weights.WriteTo(&stored); err != nil {
+		return err
+	}
+	fmt.Fprintf(s.stdout, "%d sentences to learn from, %d to measure with, %d bytes\n", len(train.Part(examples, t.Share)), len(dev), stored.Len())
+	model, err := classify.Read(&stored)
+	if err != nil {
+		return err
+	}
+	for _, table := range train.Measure(model, dev) {
+		fmt.Fprintln(s.stdout)
+		if err := printTable(s.stdout, table); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // outputFlags select where the results go.

@@ -95,18 +95,36 @@ func (a scriptedAnswer) in(r record) (text string, ok bool) {
 	}), true
 }
 
-// scriptedModel answers requests from a list.
+// scriptedModel answers requests as a function says.
 type scriptedModel struct {
-	url string
+	url    string
+	answer func(r record) string
+}
 
+func newScriptedModel(t *testing.T, answer func(r record) string) *scriptedModel {
+	t.Helper()
+	m := &scriptedModel{answer: answer}
+	m.url = providertest.Play(t, m.serve).URL
+	return m
+}
+
+// settings are flags by which memeval uses the model.
+func (m *scriptedModel) settings() []string {
+	return []string{
+		"--set", "summary.provider=openai", "--set", "summary.endpoint=" + m.url, "--set", "summary.api_key=none", "--set", "summary.model=scripted",
+	}
+}
+
+// answerList has written answers.
+type answerList struct {
 	mu      sync.Mutex
 	answers map[string][]scriptedAnswer // by the new messages
 	unknown []record                    // requests that no answer was written for
 }
 
-func newScriptedModel(t *testing.T, path string) *scriptedModel {
+func readAnswers(t *testing.T, path string) *answerList {
 	t.Helper()
-	m := &scriptedModel{answers: map[string][]scriptedAnswer{}}
+	m := &answerList{answers: map[string][]scriptedAnswer{}}
 	for line := range strings.Lines(string(read(t, path))) {
 		var a scriptedAnswer
 		decode(t, []byte(line), &a)
@@ -116,7 +134,6 @@ func newScriptedModel(t *testing.T, path string) *scriptedModel {
 	for _, list := range m.answers { // the one that relies on more goes first
 		slices.SortStableFunc(list, func(a, b scriptedAnswer) int { return len(b.Cites) - len(a.Cites) })
 	}
-	m.url = providertest.Play(t, m.serve).URL
 	return m
 }
 
@@ -134,37 +151,34 @@ func (m *scriptedModel) serve(w http.ResponseWriter, request *http.Request) {
 	for _, message := range chat.Messages {
 		prompt.WriteString(message.Content + "\n")
 	}
-	answer, err := m.answer(prompt.String())
+	r, err := readRecord(prompt.String())
 	if err != nil {
 		providertest.JSON(http.StatusBadRequest, `{"error":{"message":"the request has no record"}}`)(w, request)
 		return
 	}
+	answer := m.answer(r)
 	text, _ := json.Marshal(answer) // a string can always be encoded
 	providertest.JSON(http.StatusOK, fmt.Sprintf(`{"choices":[{"message":{"role":"assistant","content":%s},"finish_reason":"stop"}],
 		"usage":{"prompt_tokens":%d,"completion_tokens":%d}}`, text, prompt.Len()/4, len(answer)/4))(w, request)
 }
 
-func (m *scriptedModel) answer(prompt string) (string, error) {
-	r, err := readRecord(prompt)
-	if err != nil {
-		return "", err
-	}
+func (m *answerList) answer(r record) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	list, known := m.answers[strings.Join(r.New, "\n")]
 	for _, a := range list {
 		if text, ok := a.in(r); ok {
-			return text, nil
+			return text
 		}
 	}
 	if !known {
 		m.unknown = append(m.unknown, r)
 	}
-	return `{"ops":[]}`, nil
+	return `{"ops":[]}`
 }
 
 // recordUnknown writes the requests that no answer was written for, to write answers for them.
-func (m *scriptedModel) recordUnknown(t *testing.T, path string) {
+func (m *answerList) recordUnknown(t *testing.T, path string) {
 	t.Helper()
 	var out strings.Builder
 	seen := map[string]bool{}
@@ -190,9 +204,9 @@ func TestScriptedAnswers(t *testing.T) {
 	for quality, least := range map[string]float64{"capable": .95} {
 		t.Run(quality, func(t *testing.T) {
 			t.Parallel()
-			m := newScriptedModel(t, evalFiles+"answers/"+quality+".jsonl")
-			numbers, _, misses := evaluate(t, "talk", evalFiles+"series/series.jsonl", "--set", "summary.provider=openai",
-				"--set", "summary.endpoint="+m.url, "--set", "summary.api_key=none", "--set", "summary.model=scripted-"+quality)
+			m := readAnswers(t, evalFiles+"answers/"+quality+".jsonl")
+			settings := newScriptedModel(t, m.answer).settings()
+			numbers, _, misses := evaluate(t, append([]string{"talk", evalFiles + "series/series.jsonl"}, settings...)...)
 			if dir := os.Getenv("RECORD_REQUESTS"); dir != "" {
 				m.recordUnknown(t, filepath.Join(dir, quality+".requests.jsonl"))
 				return

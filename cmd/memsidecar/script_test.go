@@ -275,6 +275,7 @@ var changing = []struct {
 }{
 	{regexp.MustCompile(`mem_[a-z2-7]{24}`), "mem_xxxxxxxxxxxxxxxxxxxxxxxx"},
 	{regexp.MustCompile(`(con|trc|ses|rev)_[0-9a-f-]{36}`), "${1}_xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"},
+	{regexp.MustCompile(`\(\d+ %\): ".*"`), `(xx %): "…"`}, // what weighs most changes with the weights
 	{regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d`), "2026-xx-xx xx:xx"},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:.]+Z`), "TIME"},
 	{regexp.MustCompile(`(?m)^\d{4}-\d\d-\d\d `), "2026-xx-xx "},

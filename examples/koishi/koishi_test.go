@@ -33,11 +33,11 @@ func TestMemorySurvivesARestart(t *testing.T) {
 	settle(t, s.Addr, "", []string{"alice", "li"})
 
 	b = startBot(t, model.config(s.Addr))
-	expect(t, b.direct("alice", "Can I have a peanut cookie?"), "I know: The user is allergic to peanuts.")
-	if !strings.Contains(model.last(), "The user is allergic to peanuts.") || !strings.Contains(model.last(), "Can I have a peanut cookie?") {
+	expect(t, b.direct("alice", "Can I have a peanut cookie?"), "I know: I am allergic to peanuts.")
+	if !strings.Contains(model.last(), "I am allergic to peanuts.") || !strings.Contains(model.last(), "Can I have a peanut cookie?") {
 		t.Errorf("the model was asked %s", model.last())
 	}
-	expect(t, b.direct("li", "我能吃花生酱吗？"), "I know: 用户对花生过敏")
+	expect(t, b.direct("li", "我能吃花生酱吗？"), "I know: 你好，我对花生过敏")
 	for _, ask := range []func() string{
 		func() string { return b.direct("bob", "Can I have a peanut cookie?") },
 		func() string { return b.group("kitchen", "alice", `<at id="514"/> Can I have a peanut cookie?`) },
@@ -45,13 +45,13 @@ func TestMemorySurvivesARestart(t *testing.T) {
 		func() string { return b.group("kitchen", "bob", `<at id="514"/> Do I live in Lisbon?`) },
 	} {
 		expect(t, ask(), ignorant)
-		if asked := model.last(); strings.Contains(asked, "allergic") || strings.Contains(asked, "The user lives") {
+		if asked := model.last(); strings.Contains(asked, "allergic") || strings.Contains(asked, "] I live in Lisbon") {
 			t.Errorf("the model saw another user's or another channel's memories: %s", asked)
 		}
 	}
-	expect(t, b.group("kitchen", "alice", `<at id="514"/> Do I live in Lisbon?`), "I know: The user lives in Lisbon.")
-	expect(t, b.direct("alice", "Do I live in Lisbon?"), "I know: The user is allergic to peanuts. The user lives in Lisbon.")
-	expect(t, b.direct("alice", "recall How many cats do I have?"), `{"texts":["The user is allergic to peanuts."],"reason":""}`)
+	expect(t, b.group("kitchen", "alice", `<at id="514"/> Do I live in Lisbon?`), "I know: I live in Lisbon.")
+	expect(t, b.direct("alice", "Do I live in Lisbon?"), "I know: I am allergic to peanuts. I live in Lisbon.")
+	expect(t, b.direct("alice", "recall How many cats do I have?"), `{"texts":["I am allergic to peanuts."],"reason":""}`)
 	b.kill()
 }
 
@@ -100,7 +100,7 @@ func TestBotAnswersDuringAnOutage(t *testing.T) {
 	expect(t, b.direct("alice", "Hi! I am allergic to peanuts. What can I cook tonight?"), ignorant)
 	b.flush()
 	settle(t, s.Addr, "", []string{"alice"})
-	expect(t, b.direct("alice", "Can I have a peanut cookie?"), "I know: The user is allergic to peanuts.")
+	expect(t, b.direct("alice", "Can I have a peanut cookie?"), "I know: I am allergic to peanuts.")
 	b.flush()
 
 	if err := s.Stop(); err != nil {
@@ -126,8 +126,8 @@ func TestBotAnswersDuringAnOutage(t *testing.T) {
 		t.Errorf("the log does not report that queued dialogues were sent:\n%s", b.written())
 	}
 	settle(t, s.Addr, "", []string{"alice"})
-	expect(t, b.direct("alice", "Can I have a peanut cookie?"), "I know: The user is allergic to peanuts.")
-	expect(t, b.direct("alice", "Do I live in Lisbon?"), "I know: The user is allergic to peanuts. The user lives in Lisbon.")
+	expect(t, b.direct("alice", "Can I have a peanut cookie?"), "I know: I am allergic to peanuts.")
+	expect(t, b.direct("alice", "Do I live in Lisbon?"), "I know: I am allergic to peanuts. I live in Lisbon.")
 	if !strings.Contains(b.written(), "the memory is back") {
 		t.Errorf("the log does not say that the memory is back:\n%s", b.written())
 	}
@@ -135,7 +135,7 @@ func TestBotAnswersDuringAnOutage(t *testing.T) {
 	model.fail(true)
 	expect(t, b.direct("alice", "Can I have a peanut cookie?"), "抱歉，我现在无法回答，请稍后再试。")
 	model.fail(false)
-	expect(t, b.direct("alice", "Can I have a peanut cookie?"), "I know: The user is allergic to peanuts.")
+	expect(t, b.direct("alice", "Can I have a peanut cookie?"), "I know: I am allergic to peanuts.")
 }
 
 // TestHangingSidecarDoesNotBlockAnswers: A sidecar that accepts calls and never answers does not block the bot's answers.
@@ -173,10 +173,10 @@ func TestOtherPluginsDialoguesAreRemembered(t *testing.T) {
 	expect(t, b.direct("carol", "I am allergic to peanuts."), "noted")
 	b.flush()
 	settle(t, s.Addr, "", []string{"carol"})
-	expect(t, b.direct("carol", "recall Can I have a peanut cookie?"), `{"texts":["The user is allergic to peanuts."],"reason":""}`)
+	expect(t, b.direct("carol", "recall Can I have a peanut cookie?"), `{"texts":["I am allergic to peanuts."],"reason":""}`)
 	b.flush()
 	settle(t, s.Addr, "", []string{"carol"})
-	expect(t, b.direct("carol", "记忆列表"), "我记得：\n1. The user is allergic to peanuts.")
+	expect(t, b.direct("carol", "记忆列表"), "我记得：\n1. I am allergic to peanuts.")
 	b.stop()
 
 	b = startBot(t, map[string]any{"address": s.Addr, "namespace": "quiet", "retrieveTimeout": timeout, "callTimeout": timeout, "remember": false})
@@ -203,13 +203,13 @@ func TestUsersForgetTheirMemories(t *testing.T) {
 	b.flush()
 	settle(t, s.Addr, "", []string{"alice", "bob"})
 
-	expect(t, b.group("kitchen", "alice", `<at id="514"/> memory.list`), "I remember:\n1. The user works as a cook.")
-	expect(t, b.direct("alice", "memory.list"), "I remember:\n1. The user works as a cook.\n2. The user's name is Alice.\n"+
-		"3. The user lives in Lisbon.\n4. The user is allergic to peanuts.")
+	expect(t, b.group("kitchen", "alice", `<at id="514"/> memory.list`), "I remember:\n1. I work as a cook.")
+	expect(t, b.direct("alice", "memory.list"), "I remember:\n1. I work as a cook.\n2. My name is Alice.\n"+
+		"3. I live in Lisbon.\n4. I am allergic to peanuts.")
 	expect(t, b.direct("alice", "memory.forget 3"), "Number 3 is forgotten.")
 	expect(t, b.direct("alice", "memory.forget 9"), "There is no number 9. Look at memory.list first.")
-	expect(t, b.direct("alice", "memory.list"), "I remember:\n1. The user works as a cook.\n2. The user's name is Alice.\n"+
-		"3. The user is allergic to peanuts.")
+	expect(t, b.direct("alice", "memory.list"), "I remember:\n1. I work as a cook.\n2. My name is Alice.\n"+
+		"3. I am allergic to peanuts.")
 
 	ask := func(text string) string { return b.order(map[string]any{"user": "alice", "text": text, "count": 1}) }
 	const sure = "I will forget all about you, whatever the chat, and cannot undo it. Are you sure? (yes/no)"
@@ -222,7 +222,7 @@ func TestUsersForgetTheirMemories(t *testing.T) {
 	if strings.Contains(model.last(), "allergic") {
 		t.Errorf("the model saw forgotten memories: %s", model.last())
 	}
-	expect(t, b.direct("bob", "memory.list"), "I remember:\n1. The user lives in Porto.")
+	expect(t, b.direct("bob", "memory.list"), "I remember:\n1. I live in Porto.")
 }
 
 // TestAccess: Access works over TLS with a namespace token. Mistakes in the configuration are reported.
@@ -257,7 +257,7 @@ func TestAccess(t *testing.T) {
 	b.direct("alice", "I am allergic to peanuts.")
 	b.flush()
 	settle(t, address, "yantian/main", []string{"alice"}, client.WithToken(token), client.WithTLS(tlsOf(t, dir)))
-	expect(t, b.direct("alice", "Can I have a peanut cookie?"), "I know: The user is allergic to peanuts.")
+	expect(t, b.direct("alice", "Can I have a peanut cookie?"), "I know: I am allergic to peanuts.")
 	if strings.Contains(b.written(), "without") {
 		t.Errorf("the bot complains:\n%s", b.written())
 	}

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/memsidecar/memsidecar/internal/decide/rules"
+	"github.com/memsidecar/memsidecar/internal/decide/local"
 	"github.com/memsidecar/memsidecar/internal/digest"
 	"github.com/memsidecar/memsidecar/internal/lang/redact"
 	"github.com/memsidecar/memsidecar/internal/manage/retention"
@@ -49,7 +49,7 @@ type Config struct {
 	Summary         Model                 `koanf:"summary"`
 	Reconcile       Reconcile             `koanf:"reconcile"`
 	LLM             LLM                   `koanf:"llm"`
-	Rules           rules.Config          `koanf:"rules"`
+	Rules           local.Config          `koanf:"rules"`
 	Breaker         Breaker               `koanf:"breaker"`
 	Index           Index                 `koanf:"index"`
 	Retrieval       Retrieval             `koanf:"retrieval"`
@@ -329,10 +329,10 @@ func defaults(dataDir string) Config {
 		Decision:        model,
 		Summary:         model,
 		Reconcile:       Reconcile{Enabled: true},
-		Rules: rules.Config{
-			Threshold:         rules.DefaultThreshold,
-			MaxStatements:     rules.DefaultMaxStatements,
-			MaxStatementRunes: rules.DefaultMaxStatementRunes,
+		Rules: local.Config{
+			Threshold:         local.DefaultLeast,
+			MaxStatements:     local.DefaultMaxStatements,
+			MaxStatementRunes: local.DefaultMaxRunes,
 		},
 		LLM:     LLM{Prices: usage.Prices{}},
 		Breaker: Breaker{Failures: 5, OpenFor: 30 * time.Second},

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/memsidecar/memsidecar/internal/decide/rules"
+	"github.com/memsidecar/memsidecar/internal/decide/local"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/retrieve"
 )
@@ -114,9 +114,9 @@ queue: # all of it commented out
 
 // TestEveryTypeIsParsed: Values of every type are read from a file and from text.
 func TestEveryTypeIsParsed(t *testing.T) {
-	signals := []rules.Signal{
-		{Name: "place", Weight: 3},
-		{Name: "crew", Weight: 2, Kind: "fact", Phrases: map[string][]string{"en": {"my crew", "sail~ with"}, "zh": {"船员"}}},
+	signals := []local.ConfiguredSignal{
+		{Name: "place", Weight: 3, Phrases: map[string][]string{"en": {"harbour"}}},
+		{Name: "crew", Weight: 2, Kind: "fact", Phrases: map[string][]string{"en": {"my crew", "sail with"}, "zh": {"船员"}}},
 	}
 	prompts := retrieve.DefaultPrompts()
 	english := prompts["en"]
@@ -137,36 +137,36 @@ retrieval:
     en: {header: "[notes]"}
     de: {header: "[Notizen]", footer: "[Ende]"}
 rules:
-  threshold: 5
+  threshold: 0.75
   signals:
-    - {name: place, weight: 3}
+    - {name: place, weight: 3, phrases: {en: [harbour]}}
     - name: crew
       weight: 2
       kind: fact
-      phrases: {en: [my crew, sail~ with], zh: [船员]}
+      phrases: {en: [my crew, sail with], zh: [船员]}
 `)},
 		"environment": {Environ: environ(
 			"MEMSIDECAR_LISTEN=[::1]:0", "MEMSIDECAR_DATA_DIR=/srv/memory", "MEMSIDECAR_TIME_ZONE=Asia/Shanghai",
 			"MEMSIDECAR_VISIBILITY=user", "MEMSIDECAR_TRACE_RETENTION=0", "MEMSIDECAR_SHUTDOWN_GRACE= 1m30s ",
 			"MEMSIDECAR_RETRIEVAL_VECTOR_WEIGHT=1", "MEMSIDECAR_RETRIEVAL_PROMPTS_EN_HEADER=[notes]",
 			"MEMSIDECAR_RETRIEVAL_PROMPTS_DE_HEADER=[Notizen]", "MEMSIDECAR_RETRIEVAL_PROMPTS_DE_FOOTER=[Ende]",
-			"MEMSIDECAR_RULES_THRESHOLD= 5", "MEMSIDECAR_RULES_SIGNALS=[{name: place, weight: 3}, "+
-				"{name: crew, weight: 2, kind: fact, phrases: {en: [my crew, sail~ with], zh: [船员]}}]",
+			"MEMSIDECAR_RULES_THRESHOLD= 0.75", "MEMSIDECAR_RULES_SIGNALS=[{name: place, weight: 3, phrases: {en: [harbour]}}, "+
+				"{name: crew, weight: 2, kind: fact, phrases: {en: [my crew, sail with], zh: [船员]}}]",
 		)},
 		"flags": {Environ: environ(), Flags: map[string]string{
 			"listen": "[::1]:0", "data_dir": "/srv/memory", "time_zone": "Asia/Shanghai", "visibility": "user",
 			"trace.retention": "0s", "shutdown_grace": "90s", "retrieval.vector_weight": "1.0",
 			"retrieval.prompts.en.header": "[notes]", "retrieval.prompts.de.header": "[Notizen]",
-			"retrieval.prompts.de.footer": "[Ende]", "retrieval.prompts.de.note": "", "rules.threshold": "5",
-			"rules.signals": `[{"name": "place", "weight": 3}, {"name": "crew", "weight": 2, "kind": "fact",
-				"phrases": {"en": ["my crew", "sail~ with"], "zh": ["船员"]}}]`,
+			"retrieval.prompts.de.footer": "[Ende]", "retrieval.prompts.de.note": "", "rules.threshold": "0.75",
+			"rules.signals": `[{"name": "place", "weight": 3, "phrases": {"en": ["harbour"]}}, {"name": "crew", "weight": 2, "kind": "fact",
+				"phrases": {"en": ["my crew", "sail with"], "zh": ["船员"]}}]`,
 		}},
 	}
 	want := defaults("/srv/memory")
 	want.Listen, want.TimeZone, want.Visibility = "[::1]:0", "Asia/Shanghai", "user"
 	want.Trace.Retention, want.ShutdownGrace = 0, 90*time.Second
 	want.Retrieval.VectorWeight, want.Retrieval.Prompts = 1, prompts
-	want.Rules.Threshold, want.Rules.Signals = 5, signals
+	want.Rules.Threshold, want.Rules.Signals = .75, signals
 	for name, sources := range sources {
 		t.Run(name, func(t *testing.T) {
 			l := mustLoad(t, sources)
@@ -271,7 +271,7 @@ rules:
 		"rules.signals[0].weigth (from FILE): is not a known key: did you mean rules.signals[0].weight?",
 		`rules.signals[1].phrases.en (from FILE): is "foo": use a list`,
 		"rules.signals[2] (from FILE): is 5: use a mapping",
-		"rules.threshold (from FILE): is 500: use 1 to 100, or 0 for the default",
+		"rules.threshold (from FILE): is 500: use 0.05 to 0.95, or 0 for the default; the former points 1 to 5 are about 0.3, 0.5, 0.6, 0.75 and 0.9",
 		"shutdown_grace (from FILE): has no value: give it one, or remove it",
 		`time_zone (from FILE): is "Mars", which is not a known time zone: use an IANA name, such as Asia/Shanghai, UTC or Local`,
 		"top_k (from FILE): is not a known key: did you mean retrieval.top_k?",
@@ -376,7 +376,7 @@ func TestSingleMistakes(t *testing.T) {
 		{
 			"wrong by a rule of rules",
 			Sources{Flags: map[string]string{"rules.signals": "[{name: new, phrases: {en: [a b]}}]"}},
-			`rules.signals[0].weight (from --set): is required for the new signal "new": `,
+			`rules.signals[0].weight (from --set): is 0: use -100 to 100, but not 0`,
 		},
 		{
 			"empty wording",

@@ -61,9 +61,9 @@ func checkModels(c Config, check func(key, problem, fix string)) {
 		named := strings.Contains(m.model, "/")
 		own := m.part + ".provider"
 		switch {
-		case m.provider == m.embedded:
+		case m.provider == m.embedded, m.part == "decision" && m.provider == "none":
 			if m.model != "" { // an endpoint and a key may stay: who switches a model off for a while keeps them
-				check(m.part+".model", fmt.Sprintf("is set, and %s %s uses no model", own, m.embedded), "remove it, or set "+own)
+				check(m.part+".model", fmt.Sprintf("is set, and %s %s uses no model", own, m.provider), "remove it, or set "+own)
 			}
 			continue
 		case m.provider == auto && m.model != "" && !named:

@@ -15,11 +15,10 @@ retrieval:
     en: {header: "【Notes】", note: "", footer: "123"}
     zh: {header: "【关于】", note: "一\n# 二", footer: "【结束】"}
 rules:
-  threshold: 3
+  threshold: 0.6
   max_statements: 7
   max_statement_runes: 300
   signals:
-    - {name: place, off: true}
     - {name: crew, weight: 2, phrases: {zh: [船员], en: [my crew]}}
 `)
 	l := mustLoad(t, Sources{

@@ -457,7 +457,7 @@ func newMemory(job queue.Job, s memory.Statement, decidedBy string, number int, 
 		Text: s.Text, Language: s.Language, Kind: s.Kind, Standing: s.Standing, Importance: s.Importance, Explicit: s.Explicit,
 		Provenance: memory.Provenance{
 			Source: memory.SourceDialogue, ConsiderationID: job.Consideration.ID, SpeakerID: scope.UserID,
-			MessageIDs: s.MessageIDs, Quote: s.Quote, Reason: s.Reason, DecidedBy: decidedBy,
+			MessageIDs: s.MessageIDs, Question: s.Question, Quote: s.Quote, Slot: s.Slot, Dates: s.Dates, Reason: s.Reason, DecidedBy: decidedBy,
 		},
 		CreatedAt: now, UpdatedAt: now, ObservedAt: s.ObservedAt, Mentions: 1, LastSaidAt: s.ObservedAt,
 		ValidTo: s.ValidTo, Quarantine: s.Quarantine,

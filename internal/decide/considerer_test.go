@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"github.com/memsidecar/memsidecar/internal/decide"
-	"github.com/memsidecar/memsidecar/internal/decide/local"
-	"github.com/memsidecar/memsidecar/internal/decide/reconcile"
 	"github.com/memsidecar/memsidecar/internal/manage"
 	"github.com/memsidecar/memsidecar/internal/memory"
 	"github.com/memsidecar/memsidecar/internal/queue"
@@ -67,13 +65,53 @@ func (j *judge) Summarize(_ context.Context, t decide.Transcript, v decide.Verdi
 	return statements, nil
 }
 
-// asModel is an extractor whose statements are checked, as those of a model are.
-type asModel struct{ *local.Extractor }
+// asker is an extractor that asks the judge. Its statements are checked, as those of a model are.
+type asker struct{ *judge }
 
-func (e asModel) Extract(ctx context.Context, in decide.Input) (decide.Extraction, error) {
-	found, err := e.Extractor.Extract(ctx, in)
-	found.Checked = false
+func (a asker) Extract(ctx context.Context, in decide.Input) (found decide.Extraction, err error) {
+	v, err := a.Decide(ctx, in.Transcript)
+	if found.Reason = v.Reason; err != nil || !v.Remember {
+		return found, err
+	}
+	statements, err := a.Summarize(ctx, in.Transcript, v)
+	if err != nil {
+		return found, fmt.Errorf("summarising: %w", err)
+	}
+	known, err := in.Known()
+	for _, s := range statements {
+		if in.CitesNew(s) {
+			found.Ops = append(found.Ops, opOf(s, known, found.Ops))
+		}
+	}
 	return found, err
+}
+
+// opOf reads a statement: "old => new" replaces a memory, a statement to forget names all whose text has its words, and what is known
+// already is the same.
+func opOf(s memory.Statement, known []decide.Known, before []decide.Op) decide.Op {
+	op := decide.Op{Action: decide.OpAdd, Statement: s}
+	old, text, replaces := strings.Cut(s.Text, " => ")
+	if replaces {
+		op.Action, op.Statement.Text, op.Reason = decide.OpUpdate, text, "instead of "+old
+	}
+	if s.Forget {
+		op.Action, op.Reason = decide.OpForget, "the user asked for it"
+	}
+	add := func(id, known string, later bool) {
+		switch {
+		case s.Forget && strings.Contains(known, s.Text), replaces && known == old:
+			op.IDs, op.History = append(op.IDs, id), later && replaces
+		case !s.Forget && !replaces && known == s.Text:
+			op.Action, op.IDs = decide.OpSame, []string{id}
+		}
+	}
+	for _, k := range known {
+		add(k.Memory.ID, k.Memory.Text, k.Memory.ObservedAt.After(s.ObservedAt))
+	}
+	for i, o := range before {
+		add(decide.OpID(i), o.Statement.Text, false)
+	}
+	return op
 }
 
 // noVectors is an embedder that is away.
@@ -139,7 +177,6 @@ func (f *flaky) Apply(ctx context.Context, user memory.User, entries []vectorsto
 type system struct {
 	*decide.Considerer
 	judge    *judge
-	steps    *local.Extractor // which asks the judge
 	memories *flaky
 	store    *storelocal.Store
 	queue    *sqlstore.Queue
@@ -164,9 +201,8 @@ func newSystem(t *testing.T, j *judge, change ...func(*decide.Deps, *decide.Opti
 	s.memories = &flaky{Memories: s.store}
 	traces := trace.NewRecorder(sqlstore.NewTraces(storage), trace.Options{Retention: time.Hour, Log: log})
 	s.traces = traces
-	s.steps = local.New(local.Deps{Decider: j, Summarizer: j, Memories: s.memories, Vectors: noVectors{}})
 	deps, options := decide.Deps{
-		Queue: s.queue, Memories: s.memories, Settings: s.settings, Vectors: noVectors{}, Extractor: asModel{s.steps}, Traces: traces,
+		Queue: s.queue, Memories: s.memories, Settings: s.settings, Vectors: noVectors{}, Extractor: asker{j}, Traces: traces,
 	}, decide.Options{MaxPending: 100, MaxWait: time.Minute, Location: time.UTC, Pool: queue.Options{
 		Workers: 4, MaxAge: time.Hour, BackoffMin: time.Millisecond, BackoffMax: time.Millisecond, Log: log,
 	}}
@@ -175,7 +211,7 @@ func newSystem(t *testing.T, j *judge, change ...func(*decide.Deps, *decide.Opti
 	}
 	s.Considerer = decide.NewConsiderer(deps, options)
 	memories := manage.NewService(manage.Deps{
-		Store: s.store, Considerations: s.queue, Traces: traces, Purger: storage, Uncache: reconcile.DropReadings,
+		Store: s.store, Considerations: s.queue, Traces: traces, Purger: storage,
 	})
 	s.eraser = manage.NewEraser(manage.EraserConfig{
 		Barriers: []manage.Barrier{s.Considerer},
@@ -436,7 +472,7 @@ func TestNothingToRemember(t *testing.T) {
 		asked   int
 	}{
 		"no":            {request(time.Minute, "bored"), "judged", 1},
-		"no statements": {request(time.Minute, "empty"), "judged; but no statement", 1},
+		"no statements": {request(time.Minute, "empty"), "judged", 1},
 		"no words":      {silent, "holds no words of this user", 0},
 	} {
 		before := len(j.asked())

@@ -129,7 +129,6 @@ func (e *Eraser) forget(ctx context.Context, user memory.User, r *Receipt) error
 		return err
 	}
 	defer release()
-	defer e.Memories.Uncache() // no job of the user runs that could fill the cache again
 	for _, stage := range e.Forgetters {
 		group, ctx := errgroup.WithContext(ctx)
 		for _, f := range stage {

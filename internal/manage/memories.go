@@ -41,8 +41,6 @@ type Deps struct {
 	Redactor *redact.Redactor
 	// Now is the clock; by default time.Now.
 	Now func() time.Time
-	// Uncache drops all cached texts, of all users.
-	Uncache func()
 }
 
 // Service carries out the commands on single memories.
@@ -254,7 +252,6 @@ func (k *Service) remove(ctx context.Context, user memory.User, id string, audie
 	if err := k.Store.Delete(ctx, user, id, audience); err != nil {
 		return err
 	}
-	k.Uncache()
 	k.Traces.Flush(ctx)
 	// The memory cannot be deleted again, so this must run even if the caller has gone.
 	err := k.Considerations.ForgetMemory(context.WithoutCancel(ctx), user, id)

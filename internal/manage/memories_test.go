@@ -193,7 +193,6 @@ func service(w *world) *manage.Service {
 	return manage.NewService(manage.Deps{
 		Store: w, Vectors: w, Considerations: jobs{w}, Traces: traces{w}, Purger: disk{w},
 		Rewrite: func(context.Context, memory.User) {},
-		Uncache: func() { _ = w.step("uncache") },
 	})
 }
 
@@ -268,7 +267,6 @@ func TestForgetRunsTheStagesInOrderWhileJobsAreBarred(t *testing.T) {
 		{"digests", "traces"},
 		{"jobs"},
 		{"digests", "memories", "settings"},
-		{"uncache"},
 		{"release"},
 		{"release digests"},
 		{"purge"},
@@ -284,7 +282,7 @@ func TestForgetRunsTheStagesInOrderWhileJobsAreBarred(t *testing.T) {
 		case failAt == "bar digests":
 			want = []string{"bar", "bar digests", "release"}
 		case i >= 0 && i < deleting:
-			want = append(slices.Concat(parts[:i+1]...), "uncache", "release", "release digests")
+			want = append(slices.Concat(parts[:i+1]...), "release", "release digests")
 		}
 		begin := 0
 		for _, part := range parts[:deleting] { // concurrent steps come in any order
@@ -328,8 +326,8 @@ func TestForgetRunsTheForgettersOfAStageConcurrently(t *testing.T) {
 func TestDeleteSessionDeletesTheSessionLast(t *testing.T) {
 	released := []string{"release", "release digests", "release", "release digests"}
 	whole := append([]string{
-		"session", "bar", "bar digests", "bar", "bar digests", "list", "memory", "uncache", "flush", "words", "purge later",
-		"list", "memory", "uncache", "flush", "words", "purge later", "traces", "forget lists", "delete session",
+		"session", "bar", "bar digests", "bar", "bar digests", "list", "memory", "flush", "words", "purge later",
+		"list", "memory", "flush", "words", "purge later", "traces", "forget lists", "delete session",
 	}, released...)
 	whole = append(whole, "purge")
 	for _, failAt := range []string{"session", "list", "memory", "traces", "forget lists", "delete session", ""} {

@@ -67,7 +67,7 @@ const (
 	SourceImport   Source = "import"
 )
 
-// Memory is one statement about a user, in the third person and in the language of its dialogue.
+// Memory is one statement about a user, in the language of its dialogue.
 type Memory struct {
 	ID         string
 	User       User
@@ -159,7 +159,10 @@ type Provenance struct {
 	ConsiderationID string   `json:"consideration,omitempty"`
 	SpeakerID       string   `json:"speaker,omitempty"`
 	MessageIDs      []string `json:"messages,omitempty"`
+	Question        string   `json:"question,omitempty"` // of the bot, that the quoted words answer
 	Quote           string   `json:"quote,omitempty"`
+	Slot            string   `json:"slot,omitempty"`  // what it is about, such as "home" or "job"; empty: not known
+	Dates           []string `json:"dates,omitempty"` // that relative words of the quote mean: "2026-11-27", "2026-11", or "first/last"
 	Reason          string   `json:"reason,omitempty"`
 	DecidedBy       string   `json:"decided_by,omitempty"`
 }
@@ -188,8 +191,11 @@ type Statement struct {
 	Standing   StandingClass `json:"standing,omitempty"`
 	Importance float64       `json:"importance"`
 	Explicit   bool          `json:"explicit,omitempty"`
-	MessageIDs []string      `json:"messages"` // as Dialogue.MessageRef names them
+	MessageIDs []string      `json:"messages"`           // as Dialogue.MessageRef names them
+	Question   string        `json:"question,omitempty"` // of the bot, that the quoted words answer
 	Quote      string        `json:"quote"`
+	Slot       string        `json:"slot,omitempty"`  // what it is about; empty: not known
+	Dates      []string      `json:"dates,omitempty"` // as in Provenance
 	Reason     string        `json:"reason"`
 	ObservedAt time.Time     `json:"observed_at"`
 	ValidTo    time.Time     `json:"valid_to,omitzero"` // when the appointment, plan or task is over; zero: not known, or never

@@ -63,7 +63,7 @@ type Options struct {
 	// StandingRunes limits the lines of standing memories in the prompt; 0: there are none in any answer.
 	StandingRunes int
 	// Contradicts reports whether a statement takes the place of an older one. Optional.
-	Contradicts func(newer, older string) bool
+	Contradicts func(newer, older *memory.Memory) bool
 	Prompts     Prompts
 	Labels      map[string]string // what messages of agents and users are headed by in the prompt, by id
 	Location    *time.Location    // for dates in the prompt, for users who set no time zone

@@ -54,7 +54,7 @@ func (r *Retriever) fitting(list []*memory.Memory) (kept []*memory.Memory) {
 
 // replaces reports whether a memory contradicts another one of its class that was said before it.
 func (r *Retriever) replaces(newer, older *memory.Memory) bool {
-	return r.options.Contradicts != nil && newer.Standing == older.Standing && r.options.Contradicts(newer.Text, older.Text)
+	return r.options.Contradicts != nil && newer.Standing == older.Standing && r.options.Contradicts(newer, older)
 }
 
 // others are the candidates without the standing memories of the result, and without those that say the same elsewhere.

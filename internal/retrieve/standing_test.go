@@ -146,8 +146,8 @@ func TestStandingConflict(t *testing.T) {
 		always(memory.StandingStyle, "in French"),
 	}}
 	got := ask(t, w, query(), func(o *Options) {
-		o.Contradicts = func(newer, older string) bool {
-			return strings.HasPrefix(newer, "call me") && strings.HasPrefix(older, "call me")
+		o.Contradicts = func(newer, older *memory.Memory) bool {
+			return newer.Standing == older.Standing && strings.HasPrefix(newer.Text, "call me") && strings.HasPrefix(older.Text, "call me")
 		}
 	})
 	if texts := standingTexts(t, got); texts != "call me Dee; call me short; in French" {

@@ -71,8 +71,8 @@ func TestRepeatedRequestIDIsOneConsideration(t *testing.T) {
 			Scope: scope, Messages: []*memsidecarv1.Message{sidecartest.Said(text)}, RequestId: "id", Wait: sidecartest.LongWait(),
 		}
 	}
-	first := sidecartest.Must(r.ConsiderMemorizing(t.Context(), request("我喜欢吃辣", sidecartest.Direct("u"))))(t).GetConsideration()
-	again := sidecartest.Must(r.ConsiderMemorizing(t.Context(), request("我喜欢吃辣", sidecartest.Direct("u"))))(t).GetConsideration()
+	first := sidecartest.Must(r.ConsiderMemorizing(t.Context(), request("我喜欢吃辣，不喜欢吃甜的", sidecartest.Direct("u"))))(t).GetConsideration()
+	again := sidecartest.Must(r.ConsiderMemorizing(t.Context(), request("我喜欢吃辣，不喜欢吃甜的", sidecartest.Direct("u"))))(t).GetConsideration()
 	if again.GetId() != first.GetId() || again.GetState() != sidecartest.Remembered {
 		t.Errorf("%s, and again %s", first, again)
 	}
@@ -81,9 +81,9 @@ func TestRepeatedRequestIDIsOneConsideration(t *testing.T) {
 	}
 	_, err := r.ConsiderMemorizing(t.Context(), request("我喜欢吃甜", sidecartest.Direct("u")))
 	sidecartest.WantInvalid(t, err, "request_id")
-	_, err = r.ConsiderMemorizing(t.Context(), request("我喜欢吃辣", sidecartest.Group("u", "g")))
+	_, err = r.ConsiderMemorizing(t.Context(), request("我喜欢吃辣，不喜欢吃甜的", sidecartest.Group("u", "g")))
 	sidecartest.WantInvalid(t, err, "request_id")
-	withTime := request("我喜欢吃辣", sidecartest.Direct("u"))
+	withTime := request("我喜欢吃辣，不喜欢吃甜的", sidecartest.Direct("u"))
 	withTime.Messages[0].MetadataJson = "{}"
 	_, err = r.ConsiderMemorizing(t.Context(), withTime)
 	sidecartest.WantInvalid(t, err, "request_id")
@@ -99,9 +99,9 @@ func TestDialogueIsRememberedOrSkipped(t *testing.T) {
 	r := sidecartest.Serve(t)
 	for text, want := range map[string]memsidecarv1.ConsiderationState{
 		"请记住：我的暗号是海棠":               sidecartest.Remembered,
-		"我喜欢吃辣":                     sidecartest.Remembered,
+		"我喜欢吃辣，不喜欢吃甜的":              sidecartest.Remembered,
 		"I am allergic to peanuts.": sidecartest.Remembered,
-		"My name is Anna.":          sidecartest.Remembered,
+		"I work as a nurse.":        sidecartest.Remembered,
 		"哈哈，谢谢！":                    sidecartest.Skipped,
 		"ok":                        sidecartest.Skipped,
 		"":                          sidecartest.Skipped,
@@ -168,7 +168,9 @@ func TestGroupDialogueHasAnOutcomeForEachSpeaker(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	scope := sidecartest.Group("alice", "g")
-	c := r.Consider(t, scope, by("alice", "I am allergic to peanuts."), by("bob", "My name is Bob."), sidecartest.Answered("Hello, both!"), by("carol", "ok"))
+	c := r.Consider(
+		t, scope, by("alice", "I am allergic to peanuts."), by("bob", "My son's name is Bob."), sidecartest.Answered("Hello, both!"), by("carol", "ok"),
+	)
 	id := c.GetId()
 	r.Consider(t, sidecartest.Group("bob", "g"), sidecartest.Said("ok")) // queued after bob's and carol's parts
 	r.Consider(t, sidecartest.Group("carol", "g"), sidecartest.Said("ok"))
@@ -240,7 +242,7 @@ func TestPausedUserIsNotRecorded(t *testing.T) {
 	if c := resp.GetConsideration(); c.GetState() != sidecartest.Skipped || !strings.Contains(c.GetReason(), "paused") {
 		t.Errorf("at once: %s", c)
 	}
-	r.Consider(t, sidecartest.Group("alice", "g"), by("alice", "My name is Xanthippe."), by("bob", "My name is Bob."))
+	r.Consider(t, sidecartest.Group("alice", "g"), by("alice", "My name is Xanthippe."), by("bob", "My son's name is Bob."))
 	r.Consider(
 		t,
 		sidecartest.Group("bob", "g"),
@@ -265,7 +267,7 @@ func TestPausedUserIsNotRecorded(t *testing.T) {
 	}
 	sidecartest.WantNoFileWith(t, r.Dir, "Xanthippe")
 	pause(false)
-	if c := r.Consider(t, sidecartest.Direct("alice"), sidecartest.Said("My name is Anna.")); c.GetState() != sidecartest.Remembered {
+	if c := r.Consider(t, sidecartest.Direct("alice"), sidecartest.Said("I work as a nurse.")); c.GetState() != sidecartest.Remembered {
 		t.Errorf("when no longer paused: %s", c)
 	}
 }
@@ -275,7 +277,7 @@ func TestDeletedMemoryStaysDeleted(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	request := &memsidecarv1.ConsiderMemorizingRequest{
-		Scope: sidecartest.Direct("u"), Messages: []*memsidecarv1.Message{sidecartest.Said("I am allergic to peanuts. My name is Anna.")},
+		Scope: sidecartest.Direct("u"), Messages: []*memsidecarv1.Message{sidecartest.Said("I am allergic to peanuts. I work as a nurse.")},
 		RequestId: "id", Wait: sidecartest.LongWait(),
 	}
 	c := sidecartest.Must(r.ConsiderMemorizing(t.Context(), request))(t).GetConsideration()
@@ -311,7 +313,7 @@ func TestRepeatedStatementIsCountedOnce(t *testing.T) {
 	r := sidecartest.Serve(t)
 	first := r.Consider(t, sidecartest.Direct("u"), sidecartest.Said("I am allergic to peanuts."))
 	before := r.Memories(t, sidecartest.Direct("u"))[0]
-	second := r.Consider(t, sidecartest.Direct("u"), sidecartest.Said("I am allergic to peanuts!"), sidecartest.Said("My name is Anna."))
+	second := r.Consider(t, sidecartest.Direct("u"), sidecartest.Said("I am allergic to peanuts!"), sidecartest.Said("I work as a nurse."))
 	if len(second.GetChanges()) != 2 || second.GetChanges()[0].GetAction() != sidecartest.Reinforced || second.GetChanges()[1].GetAction() != sidecartest.Added ||
 		second.GetChanges()[0].GetMemoryId() != first.GetChanges()[0].GetMemoryId() ||
 		second.GetState() != sidecartest.Remembered {

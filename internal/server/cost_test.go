@@ -60,7 +60,7 @@ func TestUsedUpTokenBudgetFallsBackToRules(t *testing.T) {
 			asked := len(p.Requests(providertest.Decision))
 			wantDecidedBy(t, r, sidecartest.Direct("v"), "rules", usedUp)
 			c := wantDecidedBy(t, r, sidecartest.Direct("u"), "rules", usedUp)
-			if !strings.HasPrefix(c.GetReason(), "health:") {
+			if !strings.HasPrefix(c.GetReason(), "fact (") {
 				t.Errorf("the rules' own reason is gone: %q", c.GetReason())
 			}
 			if m := r.Memory(t, sidecartest.Direct("u"), c.GetChanges()[0].GetMemoryId()); m.GetProvenance().GetDecidedBy() != "rules" {
@@ -137,7 +137,7 @@ func TestTokenBudgetOfAUser(t *testing.T) {
 	r := sidecartest.ServeAt(t, now, t.TempDir(), append(sidecartest.UseProvider("openai", p), "llm.daily_user_token_budget=50000")...)
 	const own = "the daily token budget of the user is used up until "
 	c := wantDecidedBy(t, r, sidecartest.Direct("u"), "rules", "; decided by rules: "+own)
-	if texts := sidecartest.Texts(r.Memories(t, sidecartest.Direct("u"))); len(texts) != 1 || texts[0] != "用户对花生过敏" {
+	if texts := sidecartest.Texts(r.Memories(t, sidecartest.Direct("u"))); len(texts) != 1 || texts[0] != "我对花生过敏。" {
 		t.Errorf("the rules remembered %q", texts)
 	}
 	if len(p.Requests(providertest.Summary)) != 0 {

@@ -51,6 +51,10 @@ func issues(d *memsidecarv1.Digest) string {
 const (
 	oom      = "构建的时候一直报错out of memory，怎么解决？"
 	oomFixed = "把环境变量GOMEMLIMIT设置成512MiB就可以了。"
+
+	mountains, likesMountains = "I prefer mountains over the sea.", "preference=" + mountains
+	jazz, likesJazz           = "I prefer jazz over rock music.", "preference=" + jazz
+	cats, likesCats           = "I prefer cats over dogs.", "preference=" + cats
 )
 
 // TestDigestIsMadeAfterTheInterval: Enough messages trigger a digest. Several runs and sessions share one digest a day, without
@@ -84,7 +88,7 @@ func TestDigestIsMadeAfterTheInterval(t *testing.T) {
 		})
 	})
 	d := r.Digest(t, sidecartest.Direct("u"), "")
-	if issues(d) != want || preferences(d) != "喜欢=喝乌龙茶，不加糖" || d.GetWaitingCount() != 0 || d.GetLanguage() != "zh" ||
+	if issues(d) != want || preferences(d) != "偏好=我喜欢喝乌龙茶，不加糖。" || d.GetWaitingCount() != 0 || d.GetLanguage() != "zh" ||
 		!strings.Contains(d.GetMarkdown(), "## 问题与解决\n- **问题**：构建") {
 		t.Errorf("the digest is %v", d)
 	}
@@ -129,24 +133,24 @@ func TestDigestInAGroupOmitsDirectChats(t *testing.T) {
 	say := func(scope *memsidecarv1.Scope, text string) {
 		r.AppendTo(t, scope, on(day+"T10:00:00Z", sidecartest.Said(text)))
 	}
-	say(sidecartest.Direct("u"), "我喜欢独自看恐怖片。")
-	say(sidecartest.Group("u", "g"), "我喜欢打羽毛球。")
-	say(sidecartest.Group("u", "h"), "我喜欢爬黄山。")
-	say(sidecartest.Group("v", "g"), "我喜欢吃榴莲。")
+	say(sidecartest.Direct("u"), mountains)
+	say(sidecartest.Group("u", "g"), cats)
+	say(sidecartest.Group("u", "h"), jazz)
+	say(sidecartest.Group("v", "g"), "I prefer tea to coffee.")
 	for range 2 {
-		if got := preferences(summarize(t, r, sidecartest.Group("u", "g"), day)); got != "喜欢=打羽毛球" {
+		if got := preferences(summarize(t, r, sidecartest.Group("u", "g"), day)); got != likesCats {
 			t.Errorf("in the group there is %s", got)
 		}
 	}
-	if got := preferences(r.Digest(t, sidecartest.Direct("u"), day)); got != "喜欢=独自看恐怖片 喜欢=打羽毛球 喜欢=爬黄山" {
+	if got := preferences(r.Digest(t, sidecartest.Direct("u"), day)); got != likesMountains+" "+likesCats+" "+likesJazz {
 		t.Errorf("in the direct chat there is %s", got)
 	}
 	book := sidecartest.Must(r.Digests().GetNotebook(t.Context(), &memsidecarv1.GetNotebookRequest{Scope: sidecartest.Group("u", "g")}))(t).GetNotebook()
-	if book.GetEntryCount() != 1 || strings.Contains(book.GetMarkdown(), "恐怖片") {
+	if book.GetEntryCount() != 1 || strings.Contains(book.GetMarkdown(), "mountains") {
 		t.Errorf("the notebook in the group is %s", book.GetMarkdown())
 	}
 	list := sidecartest.Must(r.Digests().ListDigests(t.Context(), &memsidecarv1.ListDigestsRequest{Scope: sidecartest.Group("u", "h")}))(t).GetDigests()
-	if len(list) != 1 || preferences(list[0]) != "喜欢=爬黄山" {
+	if len(list) != 1 || preferences(list[0]) != likesJazz {
 		t.Errorf("in the other group there is %v", list)
 	}
 }
@@ -158,14 +162,14 @@ func TestDigestDayFollowsTheUsersTimeZone(t *testing.T) {
 	r.AppendTo(
 		t,
 		sidecartest.Direct("u"),
-		on("2026-11-01T15:00:00Z", sidecartest.Said("I love jazz.")),
-		on("2026-11-01T17:00:00Z", sidecartest.Said("I love hiking.")),
-		on("2026-11-05T17:00:00Z", sidecartest.Said("I love chess.")),
+		on("2026-11-01T15:00:00Z", sidecartest.Said(jazz)),
+		on("2026-11-01T17:00:00Z", sidecartest.Said(mountains)),
+		on("2026-11-05T17:00:00Z", sidecartest.Said(cats)),
 	)
 	if got := preferences(r.Digest(t, sidecartest.Direct("u"), "2026-11-01")); got != "" {
 		t.Errorf("made by itself: %s", got)
 	}
-	if got := preferences(summarize(t, r, sidecartest.Direct("u"), "2026-11-01")); got != "loves=jazz loves=hiking" {
+	if got := preferences(summarize(t, r, sidecartest.Direct("u"), "2026-11-01")); got != likesJazz+" "+likesMountains {
 		t.Errorf("the day is %s", got)
 	}
 	if got := preferences(r.Digest(t, sidecartest.Direct("u"), "2026-11-05")); got != "" {
@@ -190,7 +194,7 @@ func TestDigestDayFollowsTheUsersTimeZone(t *testing.T) {
 			break
 		}
 	}
-	if want := []string{"2026-11-06 loves=chess", "2026-11-02 loves=hiking", "2026-11-01 loves=jazz"}; !slices.Equal(days, want) {
+	if want := []string{"2026-11-06 " + likesCats, "2026-11-02 " + likesMountains, "2026-11-01 " + likesJazz}; !slices.Equal(days, want) {
 		t.Errorf("the days are %q, want %q", days, want)
 	}
 	_, err := r.Digests().GetDigest(t.Context(), &memsidecarv1.GetDigestRequest{Scope: sidecartest.Direct("u"), Day: "1.11."})
@@ -225,9 +229,9 @@ func TestDigestReusesConsiderations(t *testing.T) {
 func TestDigestKeepsNegationsApart(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.ServeFromNoon(t, "digest.interval=0", "session.memorize_every=0")
-	r.Create(t, sidecartest.Direct("u"), "用户对花生过敏")
-	r.Create(t, sidecartest.Direct("u"), "用户非常喜欢古典音乐和爵士乐")
-	r.AppendTo(t, sidecartest.Direct("u"), sidecartest.Said("请记住：我对花生不过敏。"), sidecartest.Said("我很喜欢古典音乐和爵士乐。"))
+	r.Create(t, sidecartest.Direct("u"), "我对花生过敏")
+	r.Create(t, sidecartest.Direct("u"), "我喜欢吃辣，不喜欢吃甜的")
+	r.AppendTo(t, sidecartest.Direct("u"), sidecartest.Said("我对花生不过敏。"), sidecartest.Said("我喜欢吃辣，不喜欢吃甜的。"))
 	summarize(t, r, sidecartest.Direct("u"), "")
 	var texts []string
 	for _, m := range r.Memories(t, sidecartest.Direct("u")) {
@@ -238,7 +242,7 @@ func TestDigestKeepsNegationsApart(t *testing.T) {
 		}
 	}
 	slices.Sort(texts)
-	if want := []string{"again: 用户非常喜欢古典音乐和爵士乐", "用户对花生不过敏", "用户对花生过敏"}; !slices.Equal(texts, want) {
+	if want := []string{"again: 我喜欢吃辣，不喜欢吃甜的", "我对花生不过敏。", "我对花生过敏"}; !slices.Equal(texts, want) {
 		t.Errorf("remembered are %q, want %q", texts, want)
 	}
 }
@@ -253,15 +257,15 @@ func TestDigestOmitsPausedUsersAndDeletedSessions(t *testing.T) {
 		}))(t)
 	}
 	pause(true)
-	r.AppendTo(t, sidecartest.InSession(sidecartest.Direct("u"), "secret"), sidecartest.Said("我喜欢蓝色的裙子。"))
+	r.AppendTo(t, sidecartest.InSession(sidecartest.Direct("u"), "secret"), sidecartest.Said("我平时喜欢喝黑咖啡，不加糖。"))
 	_, err := r.Digests().SummarizeDay(t.Context(), &memsidecarv1.SummarizeDayRequest{Scope: sidecartest.Direct("u")})
 	if status.Code(err) != codes.FailedPrecondition {
 		t.Errorf("summarising a paused user's day is %v", err)
 	}
 	pause(false)
-	r.AppendTo(t, sidecartest.InSession(sidecartest.Direct("u"), "kept"), sidecartest.Said("我喜欢绿色的帽子。"))
-	r.AppendTo(t, sidecartest.InSession(sidecartest.Direct("u"), "doomed"), sidecartest.Said("我喜欢红色的鞋子。"))
-	if got := preferences(summarize(t, r, sidecartest.Direct("u"), "")); got != "喜欢=绿色的帽子 喜欢=红色的鞋子" {
+	r.AppendTo(t, sidecartest.InSession(sidecartest.Direct("u"), "kept"), sidecartest.Said("我喜欢吃辣，不喜欢吃甜的。"))
+	r.AppendTo(t, sidecartest.InSession(sidecartest.Direct("u"), "doomed"), sidecartest.Said("我喜欢喝乌龙茶，不加糖。"))
+	if got := preferences(summarize(t, r, sidecartest.Direct("u"), "")); got != "偏好=我喜欢吃辣，不喜欢吃甜的。 偏好=我喜欢喝乌龙茶，不加糖。" {
 		t.Errorf("the digest is %s", got)
 	}
 	sidecartest.Must(
@@ -269,7 +273,7 @@ func TestDigestOmitsPausedUsersAndDeletedSessions(t *testing.T) {
 	)(
 		t,
 	)
-	if got := preferences(summarize(t, r, sidecartest.Direct("u"), "")); got != "喜欢=绿色的帽子" {
+	if got := preferences(summarize(t, r, sidecartest.Direct("u"), "")); got != "偏好=我喜欢吃辣，不喜欢吃甜的。" {
 		t.Errorf("after the session was deleted the digest is %s", got)
 	}
 }

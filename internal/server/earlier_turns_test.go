@@ -32,19 +32,22 @@ func TestTurnsAreUnderstoodWithThoseBefore(t *testing.T) {
 		count   int
 	}{
 		"an answer": {
-			turns: []turn{{0, "any tips for a week off?", "Sure! Which region are you travelling to?"}, {time.Minute, "Galicia", "Lovely."}},
+			turns: []turn{
+				{0, "any tips for a week off?", "Sure! Which region are you travelling to?"}, {time.Minute, "Galicia, for two weeks in May", "Lovely."},
+			},
 			keeps: []string{"Galicia", "region"}, count: 1,
 		},
 		"an answer in Chinese": {
-			turns: []turn{{0, "最近想学门乐器", "好呀，你打算学什么？"}, {time.Minute, "古筝", "不错。"}},
+			turns: []turn{{0, "最近在学一门乐器", "好呀，你在学什么乐器？"}, {time.Minute, "古筝，学了三年了", "不错。"}},
 			keeps: []string{"古筝", "乐器"}, count: 2,
 		},
 		"an answer the next morning": {
-			turns: []turn{{0, "good night", "Good night! Which exam are you sitting tomorrow?"}, {10 * time.Hour, "organic chemistry", "Good luck!"}},
-			keeps: []string{"organic chemistry"}, count: 1,
+			turns: []turn{{0, "good night", "Good night! Where do you work these days?"}, {10 * time.Hour, "at a bakery in Lyon", "Nice!"}},
+			keeps: []string{"Where do you work these days? — at a bakery in Lyon"}, count: 1,
 		},
-		"an answer after days is none": {
-			turns: []turn{{0, "good night", "Good night! Which exam are you sitting tomorrow?"}, {72 * time.Hour, "organic chemistry", "What of it?"}},
+		"after days it is no answer": {
+			turns: []turn{{0, "good night", "Good night! Where do you work these days?"}, {72 * time.Hour, "at a bakery in Lyon", "What of it?"}},
+			keeps: []string{"at a bakery in Lyon"}, lacks: []string{"Where do you work"}, count: 1,
 		},
 		"what was said before is not said again": {
 			turns: []turn{{0, "I live in Tallinn.", "Nice."}, {time.Minute, "and what is the weather there", "Cold."}},
@@ -65,15 +68,17 @@ func TestTurnsAreUnderstoodWithThoseBefore(t *testing.T) {
 		"forget everything": {
 			turns: []turn{
 				{0, "I live in Tallinn.", "Nice."},
-				{time.Hour, "I play the harp in an orchestra.", "Wow."},
+				{time.Hour, "I play the harp every Sunday with my brother.", "Wow."},
 				{90 * time.Hour, "forget everything you know about me", "Done."},
 			},
 			lacks: []string{"Tallinn", "harp"},
 		},
 		"in a session": {
 			session: "one",
-			turns:   []turn{{0, "any tips for a week off?", "Sure! Which region are you travelling to?"}, {time.Minute, "Galicia", "Lovely."}},
-			keeps:   []string{"Galicia"}, count: 1,
+			turns: []turn{
+				{0, "any tips for a week off?", "Sure! Which region are you travelling to?"}, {time.Minute, "Galicia, for two weeks in May", "Lovely."},
+			},
+			keeps: []string{"Galicia"}, count: 1,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -56,7 +56,7 @@ var echoesByLanguage = map[string]echoes{
 				return turns(sidecartest.Said(b+"\n\n哈哈"), sidecartest.Answered("我记得你很喜欢猫，对吧？"), sidecartest.Said("对"))
 			},
 			func(b string) []*memsidecarv1.Message {
-				return turns(sidecartest.Said("好的\n"+cut(b, 0, 85)), sidecartest.Answered("你住在北京，对吧？"), sidecartest.Said("对的，没错"))
+				return turns(sidecartest.Said("好的\n"+cut(b, 0, 85)), sidecartest.Answered("你住在北京，对吧？"), sidecartest.Said("对"))
 			},
 			func(b string) []*memsidecarv1.Message {
 				return turns(sidecartest.Said(cut(b, 20, 100)), sidecartest.Answered("看得出来你是个爱猫的人。"), sidecartest.Said("嗯嗯"))

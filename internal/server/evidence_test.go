@@ -12,25 +12,26 @@ import (
 	"github.com/memsidecar/memsidecar/internal/testkit/sidecartest"
 )
 
-// TestMemoryNamesItsEvidence: Every memory names its evidence: speakers, messages and quotes. For a confirmed statement this includes the
-// assistant's message.
+// TestMemoryNamesItsEvidence: Every memory names its evidence: speakers, messages and quotes. For an answer this includes the assistant's
+// question.
 func TestMemoryNamesItsEvidence(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	for _, test := range []struct {
 		messages []*memsidecarv1.Message
 		cited    []string // nil if nothing is remembered
-		quoted   []string
+		question string   // of the assistant's that is answered
+		quote    string
 	}{
-		{messages("我对花生过敏。"), []string{"#0"}, []string{"我对花生过敏"}},
-		{messages("I am allergic to peanuts."), []string{"#0"}, []string{"I am allergic to peanuts"}},
-		{messages("我这周要看牙医", "bot: 那周五三点见？", "好，就周五三点"), []string{"#1", "#2"}, []string{"那周五三点见", "好，就周五三点"}},
-		{messages("hi", "bot: Shall we meet on Friday at 3?", "Yes, Friday at 3 works"), []string{"#1", "#2"}, []string{"Friday at 3?", "Yes, Friday at 3 works"}},
-		{messages("你好", "bot: 你住在北京，对吧？", "对"), []string{"#1", "#2"}, []string{"你住在北京", "对"}},
-		{messages("hi", "bot: You live in Berlin, right?", "Yes, that's right."), []string{"#1", "#2"}, []string{"You live in Berlin", "Yes"}},
+		{messages("我对花生过敏。"), []string{"#0"}, "", "我对花生过敏。"},
+		{messages("I am allergic to peanuts."), []string{"#0"}, "", "I am allergic to peanuts."},
+		{messages("你好", "bot: 好的！你什么时候看牙医？", "周五三点"), []string{"#1", "#2"}, "你什么时候看牙医？", "周五三点"},
+		{messages("hi", "bot: Hello! Where do you work?", "at a bakery in Lyon"), []string{"#1", "#2"}, "Where do you work?", "at a bakery in Lyon"},
+		{messages("你好", "bot: 你在学什么乐器？", "古筝，学了三年了"), []string{"#1", "#2"}, "你在学什么乐器？", "古筝，学了三年了"},
+		{messages("hi", "bot: Do you have any pets?", "yes, two cats"), []string{"#1", "#2"}, "Do you have any pets?", "yes, two cats"},
 		// Statements of the assistant alone are only context.
-		{messages("你好", "bot: 你住在北京，你喜欢猫。", "今天好热"), nil, nil},
-		{messages("hi", "bot: You live in Berlin and you like cats.", "what's up?"), nil, nil},
+		{messages("你好", "bot: 你住在北京，你喜欢猫。", "今天好热"), nil, "", ""},
+		{messages("hi", "bot: You live in Berlin and you like cats.", "what's up?"), nil, "", ""},
 	} {
 		scope := sidecartest.Direct("user of " + test.messages[0].GetContent() + test.messages[len(test.messages)-1].GetContent())
 		c := r.Consider(t, scope, test.messages...)
@@ -46,11 +47,10 @@ func TestMemoryNamesItsEvidence(t *testing.T) {
 			if p.GetSpeakerId() != scope.GetUserId() || len(p.GetMessageIds()) == 0 || p.GetQuote() == "" {
 				t.Errorf("%q rests on %v", m.GetText(), p)
 			}
-			found = found || slices.Equal(p.GetMessageIds(), test.cited) &&
-				!slices.ContainsFunc(test.quoted, func(words string) bool { return !strings.Contains(p.GetQuote(), words) })
+			found = found || slices.Equal(p.GetMessageIds(), test.cited) && p.GetQuestion() == test.question && p.GetQuote() == test.quote
 		}
 		if !found {
-			t.Errorf("%v: nothing cites %v with %q: %v (%s)", test.messages, test.cited, test.quoted, r.Memories(t, scope), c.GetReason())
+			t.Errorf("%v: nothing cites %v with %q and %q: %v (%s)", test.messages, test.cited, test.question, test.quote, r.Memories(t, scope), c.GetReason())
 		}
 	}
 }

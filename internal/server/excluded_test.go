@@ -42,7 +42,7 @@ func TestWithdrawnMemoriesDoNotComeBackFromMessages(t *testing.T) {
 		"en": {
 			"My ex is called Tomasz.", "Tomasz, got it.", "Forget what I told you about my ex Tomasz", "Tomasz ex", "Tomasz", "I collect vintage kettles.",
 		},
-		"zh": {"我前男友叫李雷", "李雷，记住了", "把关于我前男友的记忆删掉", "前男友 李雷", "李雷", "我喜欢收藏水壶"},
+		"zh": {"我前男友叫李雷，在医院当护士。", "李雷，记住了", "忘掉我说的关于我前男友的事", "前男友 李雷", "李雷", "我喜欢收藏水壶"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -90,10 +90,10 @@ func TestWhatWasNotToBeKeptIsNotFound(t *testing.T) {
 		"same":      {[]string{"Don't save this: I failed the exam in Trondheim."}, "Trondheim"},
 		"around":    {[]string{"I live in Trondheim. Please don't remember this."}, "Trondheim"},
 		"before":    {[]string{"I am moving to Trondheim in May.", "Don't save that."}, "Trondheim"},
-		"after":     {[]string{"Do not save the following:", "I am moving to Trondheim in May."}, "Trondheim"},
-		"同一条":       {[]string{"我考试没及格，别记下来这件事，特隆赫姆"}, "特隆赫姆"},
+		"after":     {[]string{"Don't save what I tell you next.", "I am moving to Trondheim in May."}, "Trondheim"},
+		"同一条":       {[]string{"这条不要保存：我在特隆赫姆考试没及格。"}, "特隆赫姆"},
 		"前一条":       {[]string{"我五月要搬到特隆赫姆", "别记这个"}, "特隆赫姆"},
-		"nothing":   {[]string{"Did you see Trondheim yesterday?", "Off the record."}, "Trondheim"},
+		"nothing":   {[]string{"Did you see Trondheim yesterday?", "Keep that off the record, please."}, "Trondheim"},
 		"reinforce": {[]string{"I live in Trondheim.", "I live in Trondheim.", "forget that"}, "Trondheim"},
 	} {
 		for _, together := range []bool{true, false} {
@@ -161,8 +161,9 @@ func TestOutdatedMessagesSayWhatHoldsNow(t *testing.T) {
 	scope := sidecartest.InSession(sidecartest.Direct("ann"), "s")
 	r.Consider(t, scope, sidecartest.Said("I live in Trondheim."), sidecartest.Answered("OK"))
 	between := timestamppb.Now()
-	r.Consider(t, scope, sidecartest.Said("I moved to Bergen."), sidecartest.Answered("OK"))
-	id := r.Consider(t, scope, sidecartest.Said("I moved to Narvik."), sidecartest.Answered("OK")).GetChanges()[0].GetMemoryId()
+	r.Consider(t, scope, sidecartest.Said("I moved to Bergen and no longer live in Trondheim."), sidecartest.Answered("OK"))
+	last := r.Consider(t, scope, sidecartest.Said("I moved to Narvik and no longer live in Bergen."), sidecartest.Answered("OK"))
+	id := last.GetChanges()[0].GetMemoryId()
 	later := func(at *timestamppb.Timestamp) (*memsidecarv1.RetrievedMessage, string) {
 		got := r.Recalled(t, &memsidecarv1.RetrieveRequest{
 			Scope: scope, Query: "Trondheim", ReadTime: at, NeighborCount: proto.Int32(0),
@@ -177,7 +178,7 @@ func TestOutdatedMessagesSayWhatHoldsNow(t *testing.T) {
 	if m, block := later(between); m.GetSupersededById() != "" || strings.Contains(block, "later") {
 		t.Errorf("before the move, found %v in %s", m, block)
 	}
-	r.Consider(t, scope, sidecartest.Said("Forget that I moved to Narvik"))
+	r.Consider(t, scope, sidecartest.Said("Please forget what I told you about Narvik."))
 	if got := pastMessages(t, r, scope, "Trondheim Bergen Narvik moved live"); strings.Contains(got, "Narvik") || strings.Contains(got, "Trondheim") {
 		t.Errorf("withdrawn, found %s", got)
 	}

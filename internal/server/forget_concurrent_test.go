@@ -136,10 +136,11 @@ func TestDeletedTextIsNotOnDisk(t *testing.T) {
 			"u",
 		), Memory: &memsidecarv1.Memory{Id: created.GetId(), Text: "Qponmlkjih collects coins"}, UpdateMask: sidecartest.Mask("text"),
 	}))(t)
-	r.Consider(t, place, sidecartest.Said("I like "+sidecartest.Marks+" tea."), sidecartest.Answered("Fine, "+sidecartest.Marks))
+	r.Consider(t, place, sidecartest.Said("hi"), sidecartest.Answered("Where do you work?"), sidecartest.Said("at a bakery in "+sidecartest.Marks),
+		sidecartest.Answered("Fine, "+sidecartest.Marks))
 	summarize(t, r, sidecartest.Direct("u"), "")
 	sidecartest.Must(r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: place, Query: "who is " + sidecartest.Marks}))(t)
-	learned := "The user likes " + sidecartest.Marks
+	learned := "Where do you work? — at a bakery in " + sidecartest.Marks // in no message
 	if len(sidecartest.FilesWith(t, r.Dir, "Qponmlkjih")) == 0 || len(sidecartest.FilesWith(t, r.Dir, learned)) == 0 {
 		t.Fatal("nothing is stored")
 	}

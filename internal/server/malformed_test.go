@@ -89,7 +89,10 @@ func TestMalformedAnswerNeverFailsAConsideration(t *testing.T) {
 		if (len(got.GetDroppedChanges()) > 0) != dropped {
 			t.Errorf("%s: dropped %q", name, got.GetDroppedChanges())
 		}
-		want := []string{"The user is allergic to peanuts."}
+		want := []string{"The user is allergic to peanuts."} // in the model's words
+		if c.by == rules {
+			want = []string{"I am allergic to peanuts."}
+		}
 		if state != sidecartest.Remembered {
 			want = nil
 		}

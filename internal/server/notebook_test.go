@@ -27,9 +27,18 @@ func TestDigestOfADayWithoutMidnight(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "digest.interval=0")
 	setZone(t, r, "u", "America/Havana") // there 2026-03-08 begins at 01:00, which is 05:00 UTC
-	r.AppendTo(t, sidecartest.Direct("u"), on("2026-03-07T12:00:00Z", sidecartest.Said("我喜欢爬黄山。")), on("2026-03-08T04:30:00Z", sidecartest.Said("我喜欢喝乌龙茶。")),
-		on("2026-03-08T05:30:00Z", sidecartest.Said("我喜欢打羽毛球。")), on("2026-03-09T03:30:00Z", sidecartest.Said("我喜欢下围棋。")))
-	want := map[string]string{"2026-03-07": "喜欢=爬黄山 喜欢=喝乌龙茶", "2026-03-08": "喜欢=打羽毛球 喜欢=下围棋"}
+	r.AppendTo(
+		t,
+		sidecartest.Direct("u"),
+		on("2026-03-07T12:00:00Z", sidecartest.Said("我周末喜欢吃火锅，越辣越好。")),
+		on("2026-03-08T04:30:00Z", sidecartest.Said("我喜欢喝乌龙茶，不加糖。")),
+		on("2026-03-08T05:30:00Z", sidecartest.Said("I prefer mountains over the sea.")),
+		on("2026-03-09T03:30:00Z", sidecartest.Said("I prefer cats over dogs.")),
+	)
+	want := map[string]string{
+		"2026-03-07": "偏好=我周末喜欢吃火锅，越辣越好。 偏好=我喜欢喝乌龙茶，不加糖。",
+		"2026-03-08": "preference=I prefer mountains over the sea. preference=I prefer cats over dogs.",
+	}
 	for day, days := range want {
 		if d := summarize(t, r, sidecartest.Direct("u"), day); d.GetDay() != day || preferences(d) != days || d.GetWaitingCount() != 0 {
 			t.Errorf("the digest of %s is that of %s, with %s and %d waiting; want %s", day, d.GetDay(), preferences(d), d.GetWaitingCount(), days)
@@ -62,12 +71,12 @@ func TestNotebookDatesFollowTheUsersTimeZone(t *testing.T) {
 		if c.zone != "" {
 			setZone(t, r, user, c.zone)
 		}
-		r.AppendTo(t, sidecartest.Direct(user), on("2026-11-19T23:30:00Z", sidecartest.Said("我喜欢喝乌龙茶。")))
+		r.AppendTo(t, sidecartest.Direct(user), on("2026-11-19T23:30:00Z", sidecartest.Said("我喜欢喝乌龙茶，不加糖。")))
 		summarize(t, r, sidecartest.Direct(user), c.want)
 		book := sidecartest.Must(r.Digests().GetNotebook(t.Context(), &memsidecarv1.GetNotebookRequest{Scope: sidecartest.Direct(user)}))(t).GetNotebook()
 		file := string(sidecartest.Must(os.ReadFile(filepath.Join(notes, "default", user, "MEMORY.md")))(t))
 		found := sidecartest.Must(r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{Scope: sidecartest.Direct(user), Query: "乌龙茶"}))(t).GetPromptContext()
-		if line := "乌龙茶 (" + c.want + ")\n"; !strings.Contains(book.GetMarkdown(), line) || !strings.Contains(file, line) ||
+		if line := "- 我喜欢喝乌龙茶，不加糖。 (" + c.want + ")\n"; !strings.Contains(book.GetMarkdown(), line) || !strings.Contains(file, line) ||
 			!strings.Contains(found, "["+c.want+"]") {
 			t.Errorf("of %s the notebook is\n%s\nits file\n%s\nand retrieved is\n%s", user, book.GetMarkdown(), file, found)
 		}
@@ -87,7 +96,7 @@ func TestNotebookSurvivesUnreadableNotes(t *testing.T) {
 		r.AppendTo(t, sidecartest.Direct("u"), on(day+"T10:00:00Z", sidecartest.Said(text)))
 		summarize(t, r, sidecartest.Direct("u"), day)
 	}
-	say("2026-11-01", "我喜欢喝乌龙茶。")
+	say("2026-11-01", "我喜欢喝乌龙茶，不加糖。")
 	sidecartest.NoError(t, os.Remove(blocked))
 	path := filepath.Join(folder, "MEMORY.md")
 	sidecartest.NoError(t, os.WriteFile(path, []byte("- 我的医生姓陈\n"), 0o600))
@@ -95,8 +104,8 @@ func TestNotebookSurvivesUnreadableNotes(t *testing.T) {
 	if !strings.Contains(book.GetMarkdown(), "乌龙茶") || strings.Contains(book.GetMarkdown(), "陈") {
 		t.Errorf("the notebook is\n%s", book.GetMarkdown())
 	}
-	say("2026-11-02", "我喜欢爬黄山。") // one more than the limit
-	for file, want := range map[string]string{path: "乌龙茶", blocked: "乌龙茶", filepath.Join(folder, "2026-11-02.md"): "黄山"} {
+	say("2026-11-02", "我周末喜欢吃火锅，越辣越好。") // one more than the limit
+	for file, want := range map[string]string{path: "乌龙茶", blocked: "乌龙茶", filepath.Join(folder, "2026-11-02.md"): "火锅"} {
 		if text := string(sidecartest.Must(os.ReadFile(file))(t)); !strings.Contains(text, want) {
 			t.Errorf("%s is\n%s", filepath.Base(file), text)
 		}
@@ -149,7 +158,7 @@ func TestDigestConsidersAllSessionsFirst(t *testing.T) {
 		scope := sidecartest.InSession(sidecartest.Direct("u"), fmt.Sprint("s", i))
 		r.AppendTo(t, scope, sidecartest.Answered("你好"))
 		if i == 51 {
-			r.AppendTo(t, scope, sidecartest.Said("我喜欢喝乌龙茶。"))
+			r.AppendTo(t, scope, sidecartest.Said("我喜欢喝乌龙茶，不加糖。"))
 		}
 	}
 	summarize(t, r, sidecartest.Direct("u"), "")

@@ -147,21 +147,21 @@ func TestFullNamespacePostponesDialogues(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	r := sidecartest.ServeIn(t, dir, "limits.namespace_memories=2", "memories.withdrawn_grace=0s")
-	r.Consider(t, sidecartest.Direct("u"), sidecartest.Said("I like green tea."))
+	r.Consider(t, sidecartest.Direct("u"), sidecartest.Said("I work at a bakery in Lyon."))
 	r.Create(t, sidecartest.Direct("v"), "Likes rain")
-	c := r.Consider(t, sidecartest.Direct("u"), sidecartest.Said("My name is Anna."))
+	c := r.Consider(t, sidecartest.Direct("u"), sidecartest.Said("I'm allergic to peanuts."))
 	if c.GetState() != memsidecarv1.ConsiderationState_CONSIDERATION_STATE_FAILED ||
 		!strings.Contains(c.GetError(), "limits.namespace_memories") || !strings.Contains(c.GetError(), "RetryConsideration") {
 		t.Errorf("without room: %v", c)
 	}
-	known := r.Consider(t, sidecartest.Direct("u"), sidecartest.Said("I like green tea."))
+	known := r.Consider(t, sidecartest.Direct("u"), sidecartest.Said("I work at a bakery in Lyon."))
 	if known.GetState() != memsidecarv1.ConsiderationState_CONSIDERATION_STATE_REMEMBERED {
 		t.Errorf("stored memories: %v", known)
 	}
 	if failed := r.Status(t).GetQueue().GetFailedCount(); failed != 1 {
 		t.Errorf("%d considerations failed", failed)
 	}
-	forgotten := r.Consider(t, sidecartest.Direct("u"), sidecartest.Said("Please forget that I like green tea."))
+	forgotten := r.Consider(t, sidecartest.Direct("u"), sidecartest.Said("Please forget what I said about the bakery in Lyon."))
 	if forgotten.GetState() != memsidecarv1.ConsiderationState_CONSIDERATION_STATE_REMEMBERED {
 		t.Errorf("a wish to forget: %v", forgotten)
 	}
@@ -179,7 +179,7 @@ func TestFullNamespacePostponesDialogues(t *testing.T) {
 		t,
 	)
 	sidecartest.Eventually(t, "the dialogue is remembered", func() bool {
-		return slices.Equal(sidecartest.Texts(r.Memories(t, sidecartest.Direct("u"))), []string{"The user's name is Anna."})
+		return slices.Equal(sidecartest.Texts(r.Memories(t, sidecartest.Direct("u"))), []string{"I'm allergic to peanuts."})
 	})
 }
 

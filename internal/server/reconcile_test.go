@@ -16,9 +16,9 @@ const updated = memsidecarv1.MemoryAction_MEMORY_ACTION_UPDATED
 func TestNewAddressSupersedesTheOld(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
-	for name, test := range map[string]struct{ first, then, query, old, new string }{
-		"en": {"I live in Beijing.", "I moved to Shanghai.", "Beijing or Shanghai?", "The user lives in Beijing.", "The user moved to Shanghai."},
-		"zh": {"我住在北京。", "我搬到上海了。", "北京还是上海", "用户住在北京", "用户搬到上海了"},
+	for name, test := range map[string]struct{ first, then, query string }{
+		"en": {"I live in Beijing.", "I moved to Shanghai and no longer live in Beijing.", "Beijing or Shanghai?"},
+		"zh": {"我家住在北京。", "我搬家了，现在住在上海，不住北京了。", "北京还是上海"},
 	} {
 		scope := sidecartest.Direct(name)
 		first := r.Consider(t, scope, sidecartest.Said(test.first), sidecartest.Answered("OK"))
@@ -36,10 +36,10 @@ func TestNewAddressSupersedesTheOld(t *testing.T) {
 			slices.Sort(list)
 			return list
 		}
-		if got := find(false); !slices.Equal(got, []string{test.new}) {
+		if got := find(false); !slices.Equal(got, []string{test.then}) {
 			t.Errorf("%s: found %q", name, got)
 		}
-		if got := find(true); !slices.Equal(got, []string{test.old, test.new}) {
+		if got := find(true); !slices.Equal(got, []string{test.first, test.then}) {
 			t.Errorf("%s: with the history found %q", name, got)
 		}
 		undone := sidecartest.Must(
@@ -47,10 +47,10 @@ func TestNewAddressSupersedesTheOld(t *testing.T) {
 		)(
 			t,
 		)
-		if undone.GetMemory().GetText() != test.old || undone.GetReverted().GetReason() == "" {
+		if undone.GetMemory().GetText() != test.first || undone.GetReverted().GetReason() == "" {
 			t.Errorf("%s: undone is %v", name, undone)
 		}
-		if got := find(false); !slices.Equal(got, []string{test.old}) {
+		if got := find(false); !slices.Equal(got, []string{test.first}) {
 			t.Errorf("%s: after undoing found %q", name, got)
 		}
 	}
@@ -60,9 +60,9 @@ func TestNewAddressSupersedesTheOld(t *testing.T) {
 func TestDigestOmitsWithdrawnMemories(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.ServeFromNoon(t)
-	r.Consider(t, sidecartest.Direct("u"), sidecartest.Said("I like cilantro."), sidecartest.Answered("OK"))
-	second := r.Consider(t, sidecartest.Direct("u"), sidecartest.Said("I don't like cilantro any more."), sidecartest.Answered("OK"))
-	if d := r.Digest(t, sidecartest.Direct("u"), ""); !strings.Contains(d.String(), "like cilantro any more") {
+	r.Consider(t, sidecartest.Direct("u"), sidecartest.Said("I prefer tea to coffee."), sidecartest.Answered("OK"))
+	second := r.Consider(t, sidecartest.Direct("u"), sidecartest.Said("I no longer like tea, I prefer coffee now."), sidecartest.Answered("OK"))
+	if d := r.Digest(t, sidecartest.Direct("u"), ""); !strings.Contains(d.String(), "prefer coffee now") {
 		t.Errorf("before, the digest is %v", d)
 	}
 	sidecartest.Must(
@@ -70,7 +70,7 @@ func TestDigestOmitsWithdrawnMemories(t *testing.T) {
 	)(
 		t,
 	)
-	if d := r.Digest(t, sidecartest.Direct("u"), ""); strings.Contains(d.String(), "like cilantro any more") {
+	if d := r.Digest(t, sidecartest.Direct("u"), ""); strings.Contains(d.String(), "prefer coffee now") {
 		t.Errorf("afterwards, the digest is %v", d)
 	}
 }

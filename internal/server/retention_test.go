@@ -58,10 +58,10 @@ func TestLimitPerUserDropsTheLeastNeeded(t *testing.T) {
 		)
 	}
 	has("Likes tea", "Will call Ida", "Will fly to Rome", "Will paint the fence")
-	r.Consider(t, sidecartest.Direct("u"), sidecartest.Said("My name is Anna."))
-	has("Likes tea", "The user's name is Anna.", "Will call Ida", "Will fly to Rome")
+	r.Consider(t, sidecartest.Direct("u"), sidecartest.Said("I'm allergic to peanuts."))
+	has("I'm allergic to peanuts.", "Likes tea", "Will call Ida", "Will fly to Rome")
 	r.Create(t, sidecartest.Direct("u"), "Likes jazz")
-	has("Likes jazz", "Likes tea", "The user's name is Anna.", "Will call Ida")
+	has("I'm allergic to peanuts.", "Likes jazz", "Likes tea", "Will call Ida")
 	if limit := r.Status(t).GetMemories(); limit.GetMaxPerUser() != 4 || limit.GetFullUserCount() != 0 {
 		t.Errorf("the status says %s", limit)
 	}

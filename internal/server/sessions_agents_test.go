@@ -77,14 +77,14 @@ func TestRefusedRecordingHasAReasonCode(t *testing.T) {
 		{sidecartest.InSession(&memsidecarv1.Scope{UserId: "ina"}, "talk"), memsidecarv1.NotRecorded_NOT_RECORDED_OTHER_CHANNEL},
 	} {
 		resp := sidecartest.Must(r.ConsiderMemorizing(t.Context(), &memsidecarv1.ConsiderMemorizingRequest{
-			Scope: test.scope, Messages: []*memsidecarv1.Message{sidecartest.Said("My name is Ina.")}, Wait: sidecartest.LongWait(),
+			Scope: test.scope, Messages: []*memsidecarv1.Message{sidecartest.Said("I work as a nurse.")}, Wait: sidecartest.LongWait(),
 		}))(t)
 		if resp.GetNotRecorded() != test.want || (resp.GetNotRecordedReason() == "") != (test.want == 0) ||
 			resp.GetConsideration().GetState() != memsidecarv1.ConsiderationState_CONSIDERATION_STATE_REMEMBERED {
 			t.Errorf("%s: %s", test.scope, resp)
 		}
 	}
-	if got := r.History(t, sidecartest.InSession(sidecartest.Direct("ina"), "talk")); !slices.Equal(got, []string{"hello", "My name is Ina."}) {
+	if got := r.History(t, sidecartest.InSession(sidecartest.Direct("ina"), "talk")); !slices.Equal(got, []string{"hello", "I work as a nurse."}) {
 		t.Errorf("the session has %q", got)
 	}
 }

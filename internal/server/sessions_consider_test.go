@@ -19,8 +19,8 @@ func TestAppendedMessagesAreConsidered(t *testing.T) {
 	dir := t.TempDir()
 	r := sidecartest.ServeIn(t, dir, "session.memorize_every=3")
 	scope := sidecartest.InSession(sidecartest.Direct("ann"), "s")
-	r.AppendTo(t, scope, sidecartest.Said("My name is Ann."), sidecartest.Answered("Hello Ann."))
-	waiting := r.AppendTo(t, scope, sidecartest.Said("I live in Lisbon."), sidecartest.Answered("Nice.")).GetSession().GetUnconsideredCount()
+	r.AppendTo(t, scope, sidecartest.Said("My daughter's name is Dora."), sidecartest.Answered("Hello Dora."))
+	waiting := r.AppendTo(t, scope, sidecartest.Said("I work as a nurse in Lisbon."), sidecartest.Answered("Nice.")).GetSession().GetUnconsideredCount()
 	if waiting != 2 {
 		t.Errorf("%d wait", waiting)
 	}
@@ -28,7 +28,7 @@ func TestAppendedMessagesAreConsidered(t *testing.T) {
 	r = sidecartest.ServeIn(t, dir, "session.memorize_every=3")
 	r.AppendTo(t, scope, sidecartest.Said("I am allergic to peanuts."), sidecartest.Answered("I will remember that."))
 	texts := eventually(t, r, scope, 3)
-	for _, word := range []string{"Ann", "Lisbon", "peanuts"} {
+	for _, word := range []string{"Dora", "Lisbon", "peanuts"} {
 		if !strings.Contains(strings.Join(texts, "\n"), word) {
 			t.Errorf("%s is not remembered: %q", word, texts)
 		}
@@ -119,7 +119,7 @@ func TestConsideredDialoguesAreRecorded(t *testing.T) {
 func TestRecordingCanBeSwitchedOff(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t, "session.record_considered=false", "namespaces=[{name: quiet/*, session_enabled: false}]")
-	r.Consider(t, sidecartest.InSession(sidecartest.Direct("ann"), "s"), sidecartest.Said("My name is Ann."))
+	r.Consider(t, sidecartest.InSession(sidecartest.Direct("ann"), "s"), sidecartest.Said("My daughter's name is Dora."))
 	if _, err := r.Sessions().GetSession(t.Context(), &memsidecarv1.GetSessionRequest{Scope: sidecartest.InSession(sidecartest.Direct("ann"), "s")}); status.Code(
 		err,
 	) != codes.NotFound {
@@ -136,7 +136,7 @@ func TestRecordingCanBeSwitchedOff(t *testing.T) {
 	if err != nil || len(window.GetMessages()) != 0 {
 		t.Errorf("where sessions are off: %v, %v", window, err)
 	}
-	if c := r.Consider(t, quiet, sidecartest.Said("My name is Ann.")); c.GetState() != memsidecarv1.ConsiderationState_CONSIDERATION_STATE_REMEMBERED {
+	if c := r.Consider(t, quiet, sidecartest.Said("My daughter's name is Dora.")); c.GetState() != memsidecarv1.ConsiderationState_CONSIDERATION_STATE_REMEMBERED {
 		t.Errorf("where sessions are off, considering gives %v", c)
 	}
 }

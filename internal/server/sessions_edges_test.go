@@ -171,7 +171,7 @@ func TestDeletedSessionIsNotOnDisk(t *testing.T) {
 	t.Parallel()
 	r := sidecartest.Serve(t)
 	scope := sidecartest.InSession(sidecartest.Direct("ann"), "s")
-	c := r.Consider(t, scope, sidecartest.Said("Please remember: my number is sesame-4711."), sidecartest.Answered("sesame-4711."))
+	c := r.Consider(t, scope, sidecartest.Said("Please remember: I work as a nurse in sesame-4711."), sidecartest.Answered("sesame-4711."))
 	if len(c.GetChanges()) == 0 {
 		t.Fatalf("nothing was remembered: %v", c)
 	}

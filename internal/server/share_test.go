@@ -56,9 +56,9 @@ var (
 // fill stores something of every kind as vera.
 func (c *corner) fill(t *testing.T, r *sidecartest.Sidecar) {
 	t.Helper()
-	text := "My favorite fruit is " + c.fruit + "."
+	text := "My favourite fruit is " + c.fruit + "."
 	if c.fruit[0] > 0x7f {
-		text = "我最喜欢的水果是" + c.fruit + "。"
+		text = "我每天早上吃" + c.fruit + "。"
 	}
 	scope := sidecartest.InSession(c.scope, c.session)
 	r.AppendTo(
@@ -121,7 +121,7 @@ func readCalls() map[string]func(t *testing.T, r calls, a *answers) {
 				memsidecarv1.RetrieveSource_RETRIEVE_SOURCE_MESSAGES,
 			} {
 				found, err := r.Retrieve(t.Context(), &memsidecarv1.RetrieveRequest{
-					Scope: r.from, Query: "favorite fruit, 最喜欢的水果", TopK: top, MinRelevance: zero, NeighborCount: neighbors, Sources: []memsidecarv1.RetrieveSource{source},
+					Scope: r.from, Query: "favourite fruit, 每天早上吃", TopK: top, MinRelevance: zero, NeighborCount: neighbors, Sources: []memsidecarv1.RetrieveSource{source},
 				})
 				// The prompt block shows the same items as the list.
 				for _, c := range r.all {

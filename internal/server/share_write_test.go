@@ -38,7 +38,7 @@ func TestSharedGroupsWriteSeparately(t *testing.T) {
 	sidecartest.WantCode(t, err, codes.FailedPrecondition)
 	_, err = sessions.DeleteSession(t.Context(), &memsidecarv1.DeleteSessionRequest{Scope: sidecartest.InSession(a, "in b")})
 	sidecartest.WantCode(t, err, codes.FailedPrecondition)
-	r.AppendTo(t, b, sidecartest.Said("I live in Lisbon."))
+	r.AppendTo(t, b, sidecartest.Said("I live in Lisbon and work as a nurse."))
 	_, err = r.ConsiderMemorizing(
 		t.Context(),
 		&memsidecarv1.ConsiderMemorizingRequest{Scope: sidecartest.InSession(a, "in b")},

@@ -55,15 +55,15 @@ func TestStandingIsHeard(t *testing.T) {
 		{"I'm allergic to peanuts.", safety},
 		{"我对青霉素过敏", safety},
 		{"My name is Marek.", address},
-		{"Please call me Doc from now on.", address},
+		{"From now on call me Doc.", address},
 		{"以后叫我阿宁", address},
 		{"Please always answer in French.", style},
 		{"以后回答尽量简短", style},
 		{"Never use emojis when you answer me.", style},
 		{"I live in Berlin.", none},
 		{"My son is allergic to nuts.", none},
-		{"My sister's name is Ada.", none},
-		{"我喜欢吃辣", none},
+		{"My daughter's name is Ada.", none},
+		{"我喜欢吃辣，不喜欢吃甜的", none},
 	} {
 		scope := sidecartest.Direct(test.said)
 		c := r.Consider(t, scope, sidecartest.Said(test.said))
@@ -90,11 +90,11 @@ func TestStandingFollowsTheMemory(t *testing.T) {
 	r.Consider(t, scope, sidecartest.Said("My name is Marek."))
 	r.Consider(t, scope, sidecartest.Said("I live in Berlin."))
 	r.Consider(t, scope, sidecartest.Said("I'm allergic to peanuts."))
-	wantAlways(t, r, scope, "safety first", "The user is allergic to peanuts.", "The user's name is Marek.")
-	r.Consider(t, scope, sidecartest.Said("My name is Marc."))
-	wantAlways(t, r, scope, "corrected", "The user is allergic to peanuts.", "The user's name is Marc.")
-	r.Consider(t, scope, sidecartest.Said("Forget that I'm allergic to peanuts."))
-	wantAlways(t, r, scope, "forgotten", "The user's name is Marc.")
+	wantAlways(t, r, scope, "safety first", "I'm allergic to peanuts.", "My name is Marek.")
+	r.Consider(t, scope, sidecartest.Said("I'm now called Marc, no longer Marek."))
+	wantAlways(t, r, scope, "corrected", "I'm allergic to peanuts.", "I'm now called Marc, no longer Marek.")
+	r.Consider(t, scope, sidecartest.Said("Forget what I told you about my peanut allergy."))
+	wantAlways(t, r, scope, "forgotten", "I'm now called Marc, no longer Marek.")
 
 	edit := func(m *memsidecarv1.Memory, fields ...string) {
 		sidecartest.Must(r.UpdateMemory(t.Context(), &memsidecarv1.UpdateMemoryRequest{
@@ -130,13 +130,13 @@ func TestStandingPerVisibility(t *testing.T) {
 	private, group := sidecartest.Direct("u"), sidecartest.Group("u", "g1")
 	at := time.Now().Add(-time.Hour)
 	r.Consider(t, private, saidAt(at, "I'm allergic to peanuts."))
-	r.Consider(t, private, saidAt(at, "Please call me Doc from now on."))
-	by := saidAt(at.Add(time.Minute), "Please call me Marek from now on.")
+	r.Consider(t, private, saidAt(at, "From now on call me Doc."))
+	by := saidAt(at.Add(time.Minute), "Please call me Marc from now on.")
 	by.SpeakerId = "u"
 	r.Consider(t, group, by)
-	wantAlways(t, r, group, "in the group", "The user wants the assistant to call them Marek from now on.")
+	wantAlways(t, r, group, "in the group", "Please call me Marc from now on.")
 	wantAlways(t, r, sidecartest.Group("u", "g2"), "in another group")
-	wantAlways(t, r, private, "in private", "The user is allergic to peanuts.", "The user wants the assistant to call them Marek from now on.")
+	wantAlways(t, r, private, "in private", "I'm allergic to peanuts.", "Please call me Marc from now on.")
 	wantAlways(t, r, sidecartest.Direct("other"), "of another user")
 }
 
@@ -147,7 +147,7 @@ func TestStandingInTime(t *testing.T) {
 	scope := sidecartest.Direct("u")
 	spring := time.Date(2026, 3, 5, 12, 0, 0, 0, time.UTC)
 	r.Consider(t, scope, saidAt(spring, "My name is Marek."))
-	r.Consider(t, scope, saidAt(spring.AddDate(0, 3, 0), "My name is Marc."))
+	r.Consider(t, scope, saidAt(spring.AddDate(0, 3, 0), "I'm now called Marc, no longer Marek."))
 	sidecartest.Must(r.Import(t, scope, &memsidecarv1.Memory{
 		Id: "shots", Text: "The user must not take aspirin.", Standing: safety, ObserveTime: timestamppb.New(spring), CreateTime: timestamppb.New(spring),
 		ValidEndTime: timestamppb.New(spring.AddDate(0, 1, 0)),
@@ -157,9 +157,9 @@ func TestStandingInTime(t *testing.T) {
 		want []string
 	}{
 		"before": {spring.Add(-time.Hour), nil},
-		"then":   {spring.Add(time.Hour), []string{"The user must not take aspirin.", "The user's name is Marek."}},
-		"later":  {spring.AddDate(0, 2, 0), []string{"The user's name is Marek."}},
-		"now":    {time.Time{}, []string{"The user's name is Marc."}},
+		"then":   {spring.Add(time.Hour), []string{"The user must not take aspirin.", "My name is Marek."}},
+		"later":  {spring.AddDate(0, 2, 0), []string{"My name is Marek."}},
+		"now":    {time.Time{}, []string{"I'm now called Marc, no longer Marek."}},
 	} {
 		request := &memsidecarv1.RetrieveRequest{Scope: scope, Query: "explain tides"}
 		if !test.at.IsZero() {
@@ -208,5 +208,5 @@ func TestStandingIsExported(t *testing.T) {
 	other := sidecartest.Direct("other")
 	m.Scope.UserId = "other"
 	sidecartest.Must(r.Import(t, other, m))(t)
-	wantAlways(t, r, other, "imported", "The user is allergic to peanuts.")
+	wantAlways(t, r, other, "imported", "I'm allergic to peanuts.")
 }

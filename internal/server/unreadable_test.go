@@ -59,7 +59,8 @@ func TestUnreadableRowsAreSkippedAndReported(t *testing.T) {
 	dir := t.TempDir()
 	r := sidecartest.ServeIn(t, dir, sidecartest.HTTPListen)
 	for _, text := range []string{
-		"I am allergic to peanuts.", "I live in Lisbon.", "I play the piano.", "I am a vegetarian.", "My dentist is Dr. Weber.", "I have a dog named Rex.",
+		"I am allergic to peanuts.", "I live in Lisbon and work as a nurse.", "I play the piano every Sunday with my brother.",
+		"I'm vegetarian.", "My dentist is Dr. Weber.", "I have a dog named Rex.",
 	} {
 		if c := r.Consider(t, sidecartest.Direct("anna"), sidecartest.Said(text)); c.GetState() != sidecartest.Remembered {
 			t.Fatalf("%q is %s", text, c)
@@ -235,7 +236,9 @@ func TestUnreadableDialogueDoesNotBlockTheQueue(t *testing.T) {
 	dir := t.TempDir()
 	r := sidecartest.ServeIn(t, dir)
 	var ids []string
-	for _, text := range []string{"I am allergic to peanuts.", "I live in Lisbon.", "I play the piano."} {
+	for _, text := range []string{
+		"I am allergic to peanuts.", "I live in Lisbon and work as a nurse.", "I play the piano every Sunday with my brother.",
+	} {
 		ids = append(ids, r.Consider(t, sidecartest.Direct("anna"), sidecartest.Said(text)).GetId())
 	}
 	ben := r.Consider(t, sidecartest.Direct("ben"), sidecartest.Said("I am allergic to peanuts.")).GetId()

@@ -10,9 +10,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/background"
 	"github.com/memsidecar/memsidecar/internal/config"
 	"github.com/memsidecar/memsidecar/internal/decide"
+	"github.com/memsidecar/memsidecar/internal/decide/classify"
 	"github.com/memsidecar/memsidecar/internal/decide/local"
-	"github.com/memsidecar/memsidecar/internal/decide/reconcile"
-	"github.com/memsidecar/memsidecar/internal/decide/rules"
 	"github.com/memsidecar/memsidecar/internal/embed"
 	"github.com/memsidecar/memsidecar/internal/lang/redact"
 	"github.com/memsidecar/memsidecar/internal/lists"
@@ -53,7 +52,7 @@ type components struct {
 	past     *sqlstore.Recall
 	lists    *sqlstore.NumberedLists
 
-	rules      *rules.Rules
+	local      *local.Extractor
 	records    *sqlstore.Models
 	meter      *budget.Meter
 	models     *models
@@ -83,9 +82,9 @@ func (p *components) startMetrics(ctx context.Context) error {
 // startModels prepares the models, their cost accounting, and the embedding of memories without a vector. Which models are used is
 // chosen later, because asking them takes time.
 func (p *components) startModels(context.Context) (err error) {
-	if p.rules, err = rules.New(p.cfg.Rules); err != nil {
-		return err
-	}
+	extracting := p.cfg.Rules.Options()
+	extracting.OnlyForget = !p.cfg.Reconcile.Enabled
+	p.local = local.New(classify.Default(), extracting)
 	p.records = sqlstore.NewModels(p.storage)
 	p.calls = usage.NewRecorder(p.records, p.Log)
 	p.onStop(func(context.Context) { p.calls.Close() })
@@ -132,7 +131,7 @@ func (p *components) startReading(context.Context) error {
 		NeighborWeight:  cfg.Retrieval.NeighborWeight,
 		RecencyHalfLife: cfg.Retrieval.RecencyHalfLife,
 		StandingRunes:   cfg.Retrieval.StandingMaxChars,
-		Contradicts:     reconcile.Contradicts,
+		Contradicts:     local.Contradicts(classify.Default()),
 		Prompts:         cfg.Retrieval.Prompts,
 		Labels:          cfg.Session.Labels,
 		Location:        p.location,
@@ -150,7 +149,7 @@ func (p *components) startWriting(context.Context) error {
 	p.days = newDigests(p)
 	p.indexing = p.newIndexing()
 	p.writer = p.newWriter()
-	p.models.local = p.newLocal()
+	p.models.local = p.local
 	p.considerer = p.newConsiderer()
 	p.storage.OnOpen(p.meter.Reset)
 	p.considerer.Start()
@@ -159,18 +158,6 @@ func (p *components) startWriting(context.Context) error {
 	p.days.service.Start()
 	p.onStop(func(context.Context) { p.days.service.Stop() })
 	return nil
-}
-
-// newLocal returns the extractor that needs no model.
-func (p *components) newLocal() decide.Extractor {
-	reconciler := reconcile.New()
-	if !p.cfg.Reconcile.Enabled {
-		reconciler = reconcile.OnlyForget()
-	}
-	return local.New(local.Deps{
-		Decider: p.rules, Summarizer: p.rules, Reconciler: reconciler, Memories: p.store, Vectors: p.vectorizer, Echoes: p.echoes,
-		Standing: reconcile.Standing,
-	})
 }
 
 // newConsiderer returns what considers dialogues.
@@ -202,7 +189,7 @@ func (p *components) newConsiderer() *decide.Considerer {
 		MaxWait:             cfg.Queue.MaxWait,
 		Debounce:            debounce(namespacePolicies(*cfg)),
 		AsksModel:           p.models.deciding.AsksModel,
-		Urgent:              p.rules.Urgent,
+		Urgent:              p.local.Urgent,
 		Batched:             p.counts.Batched,
 		Location:            p.location,
 		Now:                 p.Now,

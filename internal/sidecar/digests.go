@@ -19,7 +19,7 @@ import (
 // chooseDigest chooses what extracts the findings of digests: the configured model, else the model that summarises, else the rules.
 func (m *models) chooseDigest(summarizer llm.Model) error {
 	c := m.cfg.Digest
-	extractor := digest.Extractor(digestrules.New(m.rules, m.rules))
+	extractor := digest.Extractor(digestrules.New(m.rules))
 	chosen := options(c.Text()).Generation
 	switch {
 	case c.Provider == ruleBased:
@@ -91,8 +91,8 @@ func newDigests(p *components) *digests {
 		Vectors:   p.vectorizer,
 		Topics:    topics.NewCounter(redactedSource{sqlstore.NewTopics(p.storage), p.redactor}),
 		Extractor: redactedFindings{chosenExtractor{p.models}, p.redactor},
-		Rules:     redactedFindings{digestrules.New(p.rules, p.rules), p.redactor},
-		Scorer:    p.rules,
+		Rules:     redactedFindings{digestrules.New(p.local), p.redactor},
+		Scorer:    p.local,
 		Echoes:    p.echoes,
 	}
 	if cfg.Digest.ExportDir != "" {

@@ -1,7 +1,6 @@
 package sidecar
 
 import (
-	"github.com/memsidecar/memsidecar/internal/decide/reconcile"
 	"github.com/memsidecar/memsidecar/internal/lists"
 	"github.com/memsidecar/memsidecar/internal/manage"
 	"github.com/memsidecar/memsidecar/internal/queue"
@@ -51,7 +50,6 @@ func (p *components) newManage() (*manage.Service, *manage.Eraser, *manage.Expor
 		Purger:         p.storage,
 		Rewrite:        p.days.rewriteFiles,
 		Redactor:       writesRedactor(p.cfg, p.redactor),
-		Uncache:        reconcile.DropReadings,
 		Now:            p.Now,
 	})
 	eraser := manage.NewEraser(manage.EraserConfig{

@@ -17,8 +17,8 @@ import (
 	"github.com/memsidecar/memsidecar/internal/breaker"
 	"github.com/memsidecar/memsidecar/internal/config"
 	"github.com/memsidecar/memsidecar/internal/decide"
+	"github.com/memsidecar/memsidecar/internal/decide/local"
 	"github.com/memsidecar/memsidecar/internal/decide/model"
-	"github.com/memsidecar/memsidecar/internal/decide/rules"
 	"github.com/memsidecar/memsidecar/internal/digest"
 	digestmodel "github.com/memsidecar/memsidecar/internal/digest/model"
 	"github.com/memsidecar/memsidecar/internal/embed"
@@ -64,7 +64,7 @@ type models struct {
 	redactor *redact.Redactor // nil: nothing is redacted
 	log      *slog.Logger
 	now      func() time.Time
-	rules    *rules.Rules
+	rules    *local.Extractor
 	records  *sqlstore.Models
 	vectors  vectorstore.Backfill
 	calls    *usage.Recorder
@@ -91,7 +91,7 @@ type models struct {
 
 func newModels(p *components) (*models, error) {
 	m := &models{
-		cfg: p.cfg, environ: p.Environ, redactor: p.redactor, log: p.Log, now: p.Now, rules: p.rules, records: p.records, vectors: p.store, calls: p.calls,
+		cfg: p.cfg, environ: p.Environ, redactor: p.redactor, log: p.Log, now: p.Now, rules: p.local, records: p.records, vectors: p.store, calls: p.calls,
 		budget: p.meter, counts: p.counts, tracer: span.Tracer(p.tracing),
 		breakers: map[string]*breaker.Breaker{}, chosen: map[string]server.Component{},
 		deciding: decide.NewSwitch(), recovered: background.NewNotifier(),
@@ -116,7 +116,11 @@ func (m *models) check() error {
 		_, _, err := m.locate(partEmbedding, configuredProvider(e.Provider), e.Model)
 		errs = append(errs, withPart(partEmbedding, err))
 	}
-	for part, c := range map[string]config.Model{partDecision: m.cfg.Decision, partSummary: m.cfg.Summary} {
+	deciding := m.cfg.Decision
+	if deciding.Provider == noGate {
+		deciding.Provider = auto
+	}
+	for part, c := range map[string]config.Model{partDecision: deciding, partSummary: m.cfg.Summary} {
 		if problem := model.ValidatePrompt(c.Prompt); problem != "" {
 			errs = append(errs, fmt.Errorf("%s.prompt %s", part, problem))
 		}
@@ -252,13 +256,13 @@ func sizeOf(f embed.Fingerprint, providerName, modelName string) int {
 }
 
 func (m *models) chooseDeciding(ctx context.Context) error {
-	gate, err := m.chooseGate(ctx)
-	if err != nil {
-		return fmt.Errorf("decision: %w", err)
-	}
 	summarizer, err := m.chooseText(ctx, partSummary, m.cfg.Summary)
 	if err != nil {
 		return fmt.Errorf("summary: %w", err)
+	}
+	gate, err := m.chooseGate(ctx, summarizer != nil)
+	if err != nil {
+		return fmt.Errorf("decision: %w", err)
 	}
 	extractor := m.local
 	if summarizer != nil {
@@ -280,11 +284,20 @@ func (m *models) chooseDeciding(ctx context.Context) error {
 	return nil
 }
 
-// chooseGate chooses the model that decides before the extractor, or nil.
-func (m *models) chooseGate(ctx context.Context) (decide.Gate, error) {
-	if c := m.cfg.Decision; !namesModel(c.Provider, c.Model, ruleBased) {
-		m.recordChoice(partDecision, noGate, "the configuration names no model: the extractor decides", false)
+// chooseGate chooses what decides before the extractor, or nil: the configured model; or the classifier, if the extractor is a model.
+func (m *models) chooseGate(ctx context.Context, asksModel bool) (decide.Gate, error) {
+	c := m.cfg.Decision
+	switch {
+	case c.Provider == noGate:
+		m.recordChoice(partDecision, noGate, "the configuration says so: the extractor decides", false)
 		return nil, m.records.Choose(ctx, partDecision, noGate)
+	case namesModel(c.Provider, c.Model, ruleBased):
+	case !asksModel:
+		m.recordChoice(partDecision, noGate, "no model is asked: the extractor decides", false)
+		return nil, m.records.Choose(ctx, partDecision, noGate)
+	default:
+		m.recordChoice(partDecision, ruleBased, "the configuration names no model", false)
+		return m.rules.Gate(), m.records.Choose(ctx, partDecision, ruleBased)
 	}
 	text, err := m.chooseText(ctx, partDecision, m.cfg.Decision)
 	if err != nil {

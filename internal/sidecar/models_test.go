@@ -268,8 +268,9 @@ func TestAutomaticEmbeddingChoiceIsKept(t *testing.T) {
 	key := []string{"GEMINI_API_KEY=" + sidecartest.ProviderKey}
 	uses := func(r *sidecartest.Sidecar, want string) {
 		t.Helper()
-		if got := r.Component(t, "decision").GetImplementation(); got != "none" { // nothing chooses a gate by itself
-			t.Errorf("decision is done by %s", got)
+		gate := map[bool]string{true: "none", false: "rules"}[want == "local"] // the classifier spares a model
+		if got := r.Component(t, "decision").GetImplementation(); got != gate {
+			t.Errorf("decision is done by %s, want %s", got, gate)
 		}
 		for _, part := range []string{"embedding", "summary"} {
 			got := r.Component(t, part).GetImplementation()

@@ -26,33 +26,35 @@ const (
 
 // Extractor implements digest.Extractor.
 type Extractor struct {
-	decider    decide.Decider
-	summarizer decide.Summarizer
+	by Reader
+}
+
+// Reader reads what a user said.
+type Reader interface {
+	// Statements returns what is worth keeping.
+	Statements(t decide.Transcript) []memory.Statement
+	// Due reports whether a sentence says what its speaker has to do.
+	Due(sentence string) bool
 }
 
 var _ digest.Extractor = (*Extractor)(nil)
 
-// New returns an Extractor. Decider and summarizer are the rules by which statements are found.
-func New(decider decide.Decider, summarizer decide.Summarizer) *Extractor {
-	return &Extractor{decider, summarizer}
-}
+// New returns an Extractor.
+func New(by Reader) *Extractor { return &Extractor{by} }
 
 // Name implements digest.Extractor.
 func (*Extractor) Name() string { return "rules" }
 
 // Extract implements digest.Extractor. Its only error is the context's.
 func (x *Extractor) Extract(ctx context.Context, p digest.Piece) ([]digest.Finding, error) {
-	found, err := x.statements(ctx, p)
-	if err != nil {
-		return nil, err
-	}
-	found = append(found, tasks(p, found)...)
+	found := x.said(p)
+	found = append(found, x.tasks(p, found)...)
 	found = append(found, issues(p)...)
 	return append(found, insights(p)...), ctx.Err()
 }
 
-// statements returns what users said about themselves in messages that are not considered.
-func (x *Extractor) statements(ctx context.Context, p digest.Piece) ([]digest.Finding, error) {
+// said returns what users said about themselves in messages that are not considered.
+func (x *Extractor) said(p digest.Piece) []digest.Finding {
 	t := decide.Transcript{Speaker: p.Scope.UserID, Location: p.Location, Dialogue: memory.Dialogue{Scope: p.Scope}}
 	for i := range p.Messages {
 		m := p.Messages[i].Message
@@ -62,21 +64,11 @@ func (x *Extractor) statements(ctx context.Context, p digest.Piece) ([]digest.Fi
 		}
 		t.Dialogue.Messages = append(t.Dialogue.Messages, m)
 	}
-	verdict, err := x.decider.Decide(ctx, t)
-	if err != nil || !verdict.Remember {
-		return nil, err
-	}
-	list, err := x.summarizer.Summarize(ctx, t, verdict)
-	if err != nil {
-		return nil, err
-	}
 	var found []digest.Finding
-	for _, s := range list {
-		if !s.Forget { // a request to forget is not part of a digest
-			found = append(found, digest.FromStatement(s))
-		}
+	for _, said := range x.by.Statements(t) {
+		found = append(found, digest.FromStatement(said))
 	}
-	return found, nil
+	return found
 }
 
 var (

@@ -5,9 +5,7 @@ import (
 	"testing"
 	"time"
 
-	deciderules "github.com/memsidecar/memsidecar/internal/decide/rules"
 	"github.com/memsidecar/memsidecar/internal/digest"
-	"github.com/memsidecar/memsidecar/internal/digest/rules"
 	"github.com/memsidecar/memsidecar/internal/memory"
 )
 
@@ -28,11 +26,7 @@ func piece(considered bool, language string, lines ...string) digest.Piece {
 
 func extract(t *testing.T, p digest.Piece) []string {
 	t.Helper()
-	ruleset, err := deciderules.New(deciderules.Config{Threshold: 2, MaxStatements: 20, MaxStatementRunes: 300})
-	if err != nil {
-		t.Fatal(err)
-	}
-	found, err := rules.New(ruleset, ruleset).Extract(t.Context(), p)
+	found, err := newRules(t).Extract(t.Context(), p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +69,7 @@ func TestExtract(t *testing.T) {
 		},
 		"not considered by itself": {
 			piece(false, "zh", ">我喜欢喝乌龙茶，不加糖。", "记住了。", ">我决定下个月换工作。"),
-			"preference: 喜欢=喝乌龙茶，不加糖\ndecision: 用户决定2026年12月换工作",
+			"preference: 偏好=我喜欢喝乌龙茶，不加糖。\ndecision: 我决定下个月[2026-12]换工作。",
 		},
 		"considered: only what considering does not yield": {piece(true, "zh", ">我喜欢喝乌龙茶，不加糖。", "记住了。"), ""},
 	} {

@@ -499,7 +499,9 @@ func (MemoryAction) EnumDescriptor() ([]byte, []int) {
 	return file_memsidecar_v1_memory_proto_rawDescGZIP(), []int{6}
 }
 
-// Memory is one statement about a user, in the language of the dialogue that it comes from.
+// Memory is one statement about a user, in the language of the dialogue that it comes from. Without a model it is what the user said, word for
+// word: with the bot's question if it is an answer, and with dates behind words like "tomorrow", in brackets. A model writes it in the
+// third person.
 type Memory struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Output only. An opaque id, unique for the user. ImportMemories keeps it.
@@ -857,12 +859,20 @@ type Provenance struct {
 	SpeakerId string `protobuf:"bytes,3,opt,name=speaker_id,json=speakerId,proto3" json:"speaker_id,omitempty"`
 	// The messages that support it: their ids or, for messages without one, "#0", "#1", … by position.
 	MessageIds []string `protobuf:"bytes,4,rep,name=message_ids,json=messageIds,proto3" json:"message_ids,omitempty"`
-	// The words that support it, verbatim.
+	// The user's words that support it, verbatim.
 	Quote string `protobuf:"bytes,5,opt,name=quote,proto3" json:"quote,omitempty"`
 	// Why it was worth remembering, for people to read.
 	Reason string `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
 	// What decided: "rules", or the model as "provider/model".
-	DecidedBy     string `protobuf:"bytes,7,opt,name=decided_by,json=decidedBy,proto3" json:"decided_by,omitempty"`
+	DecidedBy string `protobuf:"bytes,7,opt,name=decided_by,json=decidedBy,proto3" json:"decided_by,omitempty"`
+	// The bot's question that the quoted words answer, if they do.
+	Question string `protobuf:"bytes,8,opt,name=question,proto3" json:"question,omitempty"`
+	// What it is about, if that is known: "home", "job", "partner", "name", "birthday", "diet", "allergy", "pet", and others. A later statement about
+	// the same can replace the memory.
+	Slot string `protobuf:"bytes,9,opt,name=slot,proto3" json:"slot,omitempty"`
+	// The days that its words name relative to when they were said, such as "tomorrow": YYYY-MM-DD, YYYY-MM, YYYY or two days with a slash
+	// between them, in the order of the words.
+	Dates         []string `protobuf:"bytes,10,rep,name=dates,proto3" json:"dates,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -944,6 +954,27 @@ func (x *Provenance) GetDecidedBy() string {
 		return x.DecidedBy
 	}
 	return ""
+}
+
+func (x *Provenance) GetQuestion() string {
+	if x != nil {
+		return x.Question
+	}
+	return ""
+}
+
+func (x *Provenance) GetSlot() string {
+	if x != nil {
+		return x.Slot
+	}
+	return ""
+}
+
+func (x *Provenance) GetDates() []string {
+	if x != nil {
+		return x.Dates
+	}
+	return nil
 }
 
 // Consideration is the durable job that ConsiderMemorizing creates, as one user sees it: what was decided about this user's
@@ -1250,7 +1281,7 @@ const file_memsidecar_v1_memory_proto_rawDesc = "" +
 	"\x10consideration_id\x18\x06 \x01(\tR\x0fconsiderationId\x12;\n" +
 	"\vcreate_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"createTime\x12\x1a\n" +
-	"\breverted\x18\b \x01(\bR\breverted\"\xf9\x01\n" +
+	"\breverted\x18\b \x01(\bR\breverted\"\xbf\x02\n" +
 	"\n" +
 	"Provenance\x123\n" +
 	"\x06source\x18\x01 \x01(\x0e2\x1b.memsidecar.v1.MemorySourceR\x06source\x12)\n" +
@@ -1262,7 +1293,11 @@ const file_memsidecar_v1_memory_proto_rawDesc = "" +
 	"\x05quote\x18\x05 \x01(\tR\x05quote\x12\x16\n" +
 	"\x06reason\x18\x06 \x01(\tR\x06reason\x12\x1d\n" +
 	"\n" +
-	"decided_by\x18\a \x01(\tR\tdecidedBy\"\x93\x05\n" +
+	"decided_by\x18\a \x01(\tR\tdecidedBy\x12\x1a\n" +
+	"\bquestion\x18\b \x01(\tR\bquestion\x12\x12\n" +
+	"\x04slot\x18\t \x01(\tR\x04slot\x12\x14\n" +
+	"\x05dates\x18\n" +
+	" \x03(\tR\x05dates\"\x93\x05\n" +
 	"\rConsideration\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12*\n" +
 	"\x05scope\x18\x02 \x01(\v2\x14.memsidecar.v1.ScopeR\x05scope\x127\n" +

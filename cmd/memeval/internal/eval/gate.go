@@ -73,6 +73,9 @@ func (g *gate) changes(ctx context.Context, scope *memsidecarv1.Scope, c *memsid
 			g.added++
 		default:
 		}
+		if made.GetMemoryId() == "" { // nothing was found that could be forgotten
+			continue
+		}
 		resp, err := g.Memories.GetMemory(ctx, &memsidecarv1.GetMemoryRequest{Scope: scope, MemoryId: made.GetMemoryId()})
 		if err != nil && status.Code(err) != codes.NotFound {
 			return nil, err
