@@ -42,7 +42,7 @@ func TestEverydayTurns(t *testing.T) {
 		args  []string
 		calls float64
 	}{
-		"alone": {nil, 90}, "together": {[]string{"--together", "2m"}, 30},
+		"alone": {nil, 80}, "together": {[]string{"--together", "2m"}, 15},
 	} {
 		args := append([]string{"talk", path}, m.settings()...)
 		numbers, _, misses := evaluate(t, append(args, test.args...)...)

@@ -201,7 +201,7 @@ func (m *answerList) recordUnknown(t *testing.T, path string) {
 // RECORD_REQUESTS=FOLDER writes the requests that have no answer yet.
 func TestScriptedAnswers(t *testing.T) {
 	t.Parallel()
-	for quality, least := range map[string]float64{"capable": .95} {
+	for quality, least := range map[string]float64{"capable": .95, "weaker": .75} {
 		t.Run(quality, func(t *testing.T) {
 			t.Parallel()
 			m := readAnswers(t, evalFiles+"answers/"+quality+".jsonl")

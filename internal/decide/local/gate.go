@@ -9,7 +9,7 @@ import (
 
 // gateLeast is the chance from which a model is asked. It is low: a model that is asked for nothing costs little, and what is not passed
 // on is lost.
-const gateLeast = .08
+const gateLeast = .12
 
 // Gate returns a gate that passes on what may hold anything worth remembering, so that a model is not asked about small talk.
 func (e *Extractor) Gate() decide.Gate { return gate{e} }
