@@ -7,7 +7,7 @@ VERSION ?= $(shell git describe --tags --exact-match 2>/dev/null)
 BUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false \
 	-ldflags '-s -w -buildid= -X github.com/memsidecar/memsidecar/internal/sidecar.builtVersion=$(VERSION) -X github.com/memsidecar/memsidecar/internal/sidecar.builtCommit=$(COMMIT)'
 
-.PHONY: build sbom test race faults cross lint fmt generate tidy check bench soak attacks fuzz
+.PHONY: build sbom test race faults cross lint fmt generate weights tidy check bench soak attacks fuzz
 
 build:
 	$(BUILD) -o bin/ ./cmd/memsidecar
@@ -40,6 +40,9 @@ fmt:
 
 generate:
 	$(TOOL) buf generate
+
+weights: # of the classifier, after a change of dataset/; on amd64, so that CI gets the same bytes
+	go run ./cmd/memeval train dataset/messages/train/*.jsonl dataset/talk/train/*.jsonl --out internal/decide/classify/weights.gz >/dev/null
 
 tidy: # -e: .ci/run says why
 	go mod tidy -e
