@@ -80,6 +80,9 @@ func (r Reading) Kept() Label {
 // Slot returns what the sentence is about if it is to be kept, or "".
 func (r Reading) Slot() string { return allSlots[slices.Index(r.slots, slices.Max(r.slots))] }
 
+// SlotChance returns the probability of Slot.
+func (r Reading) SlotChance() float64 { return float64(slices.Max(r.slots)) }
+
 // Has returns the probability of a flag.
 func (r Reading) Has(flag string) float64 { return float64(r.flags[slices.Index(allFlags, flag)]) }
 

@@ -207,7 +207,7 @@ func (m *matcher) score(k *kept, c *candidate, own map[string]bool) float64 {
 	if max(correction, update) < need {
 		return 0
 	}
-	differs := c.slot != "" && k.statement.Slot != "" && !sameSlot
+	differs := c.slot != "" && k.statement.Slot != "" && !sameSlot && k.SlotChance() >= likely
 	others := (c.kind == memory.KindRelationship) != (k.statement.Kind == memory.KindRelationship)
 	if differs && (overlap == 0 || others && overlap < alike) {
 		return 0
