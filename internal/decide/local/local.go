@@ -132,8 +132,11 @@ func (e *Extractor) Chance(t decide.Transcript) float64 {
 // likely is the probability from which a command or a flag is believed.
 const likely = .5
 
+// answers is the share of Options.Least from which an answer to the bot's question is kept: it has few words to tell by.
+const answers = .75
+
 // certain is the probability from which everything is forgotten.
-const certain = .6
+const certain = .5
 
 // hangs is the probability from which a sentence is believed to need what was said before: words too many do less harm than a pronoun that
 // nobody understands.
@@ -244,7 +247,11 @@ func (e *Extractor) read(t decide.Transcript) *read {
 		}
 		explicit := said[i]
 		chance := s.Keep() * pow(3, s.points)
-		if s.Is(commandLabels...) > max(.4, s.Keep()) || !explicit && chance < e.options.Least {
+		least := e.options.Least
+		if s.Has("q") >= likely {
+			least *= answers
+		}
+		if s.Is(commandLabels...) > max(.4, s.Keep()) || !explicit && chance < least {
 			continue
 		}
 		k := kept{
