@@ -84,7 +84,7 @@ func (e *Extractor) Extract(ctx context.Context, in decide.Input) (decide.Extrac
 	if err != nil {
 		return found, fmt.Errorf("comparing with existing memories: %w", err)
 	}
-	found.Ops = newMatcher(r.t, known, e.options.OnlyForget, e.alone).ops(r)
+	found.Ops = newMatcher(r.t, known, e.options.OnlyForget, e).ops(r)
 	return found, nil
 }
 

@@ -180,6 +180,14 @@ func TestCompares(t *testing.T) {
 		"forget something that is not known": {
 			said{"forget my parrot": classify.Certain(classify.ForgetNamed, "")}, talk(0, "forget my parrot"), []decide.Known{york}, "forget " + "forget my parrot",
 		},
+		"what others wrote has no slot": {
+			said{
+				"we live in Bath now, it is so quiet there": classify.Certain(classify.Fact, "home", "update"),
+				"The user's house is in York.":              classify.Certain(classify.Fact, "home"),
+			},
+			talk(0, "we live in Bath now, it is so quiet there"), []decide.Known{knows(1, "The user's house is in York.", "")},
+			"update k1 we live in Bath now, it is so quiet there",
+		},
 		"forget a part": {
 			said{
 				"could you forget about the parrot": classify.Certain(classify.ForgetNamed, ""),

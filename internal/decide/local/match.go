@@ -38,12 +38,16 @@ type matcher struct {
 	alone      func(text string) bool // reports whether a text is understood, and worth keeping, without what stood beside it
 }
 
-func newMatcher(t decide.Transcript, known []decide.Known, onlyForget bool, alone func(string) bool) *matcher {
-	m := &matcher{t: t, onlyForget: onlyForget, alone: alone, holders: map[string]int{}}
+func newMatcher(t decide.Transcript, known []decide.Known, onlyForget bool, e *Extractor) *matcher {
+	m := &matcher{t: t, onlyForget: onlyForget, alone: e.alone, holders: map[string]int{}}
 	for i := range known {
 		k := &known[i].Memory
+		slot := k.Provenance.Slot
+		if slot == "" && (k.Provenance.Quote == "" || !strings.Contains(k.Text, k.Provenance.Quote)) { // a model, the bot or an earlier version wrote it
+			slot = e.model.Read(classify.Unit{Message: k.Text, End: len(k.Text), Count: 1}).Slot()
+		}
 		m.add(candidate{
-			id: k.ID, text: k.Text, slot: k.Provenance.Slot, kind: k.Kind, messages: k.Provenance.MessageIDs, justNow: known[i].JustNow, known: k,
+			id: k.ID, text: k.Text, slot: slot, kind: k.Kind, messages: k.Provenance.MessageIDs, justNow: known[i].JustNow, known: k,
 		})
 	}
 	return m
