@@ -185,7 +185,8 @@ func TestCompares(t *testing.T) {
 				"we live in Bath now, it is so quiet there": classify.Certain(classify.Fact, "home", "update"),
 				"The user's house is in York.":              classify.Certain(classify.Fact, "home"),
 			},
-			talk(0, "we live in Bath now, it is so quiet there"), []decide.Known{knows(1, "The user's house is in York.", "")},
+			talk(0, "we live in Bath now, it is so quiet there"),
+			[]decide.Known{knows(1, "The user's house is in York.", "")},
 			"update k1 we live in Bath now, it is so quiet there",
 		},
 		"forget a part": {
